@@ -1,0 +1,1 @@
+//! Accelerator-style training loops on [candle](https://docs.rs/candle-core).
