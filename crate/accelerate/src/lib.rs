@@ -1,1 +1,7 @@
 //! Accelerator-style training loops on [candle](https://docs.rs/candle-core).
+
+mod error;
+mod parameter;
+
+pub use error::{Error, Result};
+pub use parameter::{Parameter, Parameters};
