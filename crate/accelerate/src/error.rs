@@ -15,6 +15,10 @@ pub enum Error {
     #[error(transparent)]
     Candle(#[from] candle_core::Error),
 
+    /// An error that several places hold, such as that of a failed batch.
+    #[error(transparent)]
+    Shared(std::sync::Arc<Error>),
+
     /// A trainable parameter that `backward` did not reach.
     #[error(
         "backward gave no gradient to {} trainable parameter(s): {}. The loss does not depend on \

@@ -1,6 +1,8 @@
 //! Accelerator-style training loops on [candle](https://docs.rs/candle-core).
 
+pub mod data;
 mod error;
+pub mod model;
 mod parameter;
 
 pub use error::{Error, Result};

@@ -1,0 +1,5 @@
+//! Datasets, batches and the loader.
+
+mod batch;
+
+pub use batch::Batch;

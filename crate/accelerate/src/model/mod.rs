@@ -1,0 +1,94 @@
+//! Trainable models.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use candle_core::{DType, Tensor};
+
+use crate::{Error, Parameters, Result};
+
+/// Whether a model trains (dropout on) or evaluates. Clones share the switch, so that every
+/// dropout layer follows its model.
+#[derive(Clone, Debug)]
+pub struct Mode(Arc<AtomicBool>);
+
+impl Default for Mode {
+    fn default() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
+    }
+}
+
+impl Mode {
+    /// Whether dropout is on.
+    pub fn is_training(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Switches between training and evaluation.
+    pub fn set_training(&self, training: bool) {
+        self.0.store(training, Ordering::Relaxed);
+    }
+}
+
+/// What an [`Accelerator`](crate::Accelerator) needs to know of a model.
+pub trait Model {
+    /// Every parameter, in the order in which the model was built.
+    fn parameters(&self) -> Parameters;
+
+    /// The switch that the model's dropout layers follow.
+    fn mode(&self) -> &Mode;
+
+    /// Switches to training: dropout on.
+    fn train(&self) {
+        self.mode().set_training(true);
+    }
+
+    /// Switches to evaluation: dropout off.
+    fn eval(&self) {
+        self.mode().set_training(false);
+    }
+
+    /// The number of trainable and frozen elements together.
+    fn num_parameters(&self) -> usize {
+        self.parameters().num_elements()
+    }
+}
+
+/// A scalar loss that knows the parameters it trains.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    tensor: Option<Tensor>,
+    parameters: Parameters,
+}
+
+impl Loss {
+    /// The loss `tensor` (a scalar) of a model with these parameters.
+    pub fn new(tensor: Tensor, parameters: Parameters) -> Self {
+        Self { tensor: Some(tensor), parameters }
+    }
+
+    /// The loss of a batch without labels: every use of it is an error.
+    pub fn absent() -> Self {
+        Self { tensor: None, parameters: Parameters::default() }
+    }
+
+    /// The scalar as a node of the autograd graph.
+    pub fn tensor(&self) -> Result<&Tensor> {
+        self.tensor.as_ref().ok_or_else(|| {
+            Error::invalid("loss", "does not exist: the batch has no 'labels' tensor")
+        })
+    }
+
+    /// The value.
+    pub fn item(&self) -> Result<f32> {
+        Ok(self.tensor()?.to_dtype(DType::F32)?.to_scalar()?)
+    }
+
+    /// Computes the gradients and adds them to the model's parameters.
+    ///
+    /// # Errors
+    /// [`Error::MissingGradient`] when a trainable parameter got none.
+    pub fn backward(&self) -> Result<()> {
+        self.parameters.backward(self.tensor()?)
+    }
+}
