@@ -4,6 +4,8 @@ pub mod data;
 mod error;
 pub mod model;
 mod parameter;
+pub mod rng;
 
 pub use error::{Error, Result};
 pub use parameter::{Parameter, Parameters};
+pub use rng::set_seed;
