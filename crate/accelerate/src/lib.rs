@@ -2,6 +2,7 @@
 
 pub mod data;
 mod error;
+pub mod interrupt;
 pub mod model;
 mod parameter;
 pub mod rng;
