@@ -49,19 +49,3 @@ pub fn install_handler() -> io::Result<()> {
     };
     if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[cfg(unix)]
-    #[test]
-    fn sigint_raises_the_flag_and_the_process_goes_on() {
-        install_handler().expect("a handler can be installed");
-        clear();
-        // SAFETY: raising a signal whose handler is installed.
-        unsafe { libc::raise(libc::SIGINT) };
-        assert!(take());
-        assert!(!requested());
-    }
-}

@@ -2,11 +2,15 @@
 
 pub mod data;
 mod error;
+mod gradient_state;
 pub mod interrupt;
 pub mod model;
+pub mod optim;
 mod parameter;
 pub mod rng;
+pub mod schedule;
 
 pub use error::{Error, Result};
+pub use gradient_state::GradientState;
 pub use parameter::{Parameter, Parameters};
 pub use rng::set_seed;
