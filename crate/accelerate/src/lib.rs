@@ -5,6 +5,7 @@ mod error;
 mod gradient_state;
 pub mod interrupt;
 pub mod model;
+pub mod ops;
 pub mod optim;
 mod parameter;
 pub mod rng;
