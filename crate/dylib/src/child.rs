@@ -8,6 +8,7 @@
 //! `run SYMBOL PATH` loads a cell's shared object and runs it, `drop NAME` forgets a variable.
 //! Each is answered by one line: the outcome, the message (escaped), the names of the variables.
 
+use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -39,8 +40,30 @@ pub extern "C" fn candle_accelerate_child_main() -> c_int {
     }
 }
 
+thread_local! {
+    /// The last panic of the thread that runs cells: message, file, line and column.
+    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Keeps a cell's panic for the kernel, which shows it at its place in the cell. Panics of other
+/// threads are printed as usual.
+fn install_panic_hook() {
+    let cells = std::thread::current().id();
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().id() != cells {
+            return print(info);
+        }
+        let message = info.payload_as_str().unwrap_or("panic without a message");
+        let (file, line, column) =
+            info.location().map_or(("", 0, 0), |at| (at.file(), at.line(), at.column()));
+        PANIC.set(format!("{message}\u{1f}{file}\u{1f}{line}\u{1f}{column}"));
+    }));
+}
+
 fn serve() -> io::Result<()> {
     let socket = take_control_socket()?;
+    install_panic_hook();
     interrupt::install_handler()?;
     std::thread::Builder::new().name("flush-stdout".into()).spawn(|| {
         loop {
@@ -125,7 +148,7 @@ fn run_cell(symbol: &str, path: &Path, variables: &mut Variables) -> Result<Repl
     Ok(match outcome {
         Outcome::Done => Reply::new("done", String::new()),
         Outcome::Failed(message) => Reply::new("failed", message),
-        Outcome::Panicked => Reply::new("panicked", String::new()),
+        Outcome::Panicked => Reply::new("panicked", PANIC.take()),
         Outcome::Missing(name) => Reply::new("missing", name.to_owned()),
     })
 }

@@ -1,0 +1,230 @@
+//! The notebook library: candle and candle-accelerate, built once, linked by every cell.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The package whose dylib the cells link.
+const PACKAGE: &str = "candle-accelerate-dylib";
+
+/// The name under which cells see that package.
+const CELL_NAME: &str = "candle_accelerate";
+
+/// The cargo profile that the library is built with.
+pub const PROFILE: &str = "notebook";
+
+/// What it takes to compile a cell against the library, as found when the library was built.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Library {
+    /// The compiler itself, not rustup's proxy, which costs a tenth of a second per call.
+    pub rustc: PathBuf,
+    /// `rustc -vV` of that compiler.
+    pub rustc_version: String,
+    /// The shared object.
+    pub dylib: PathBuf,
+    /// Crates that cells can name: name and file.
+    pub externs: Vec<(String, PathBuf)>,
+    /// Folders with the metadata of all other crates.
+    pub search: Vec<PathBuf>,
+    /// Folders that the loader must search: the library's and the standard library's.
+    pub loader_path: Vec<PathBuf>,
+    /// The flags that the library was compiled with.
+    pub rustflags: Vec<String>,
+    /// The workspace it was built from.
+    pub workspace: PathBuf,
+    /// The linker for cells: `mold`, `lld` or none for the system's.
+    pub linker: Option<String>,
+}
+
+impl Library {
+    /// Where [`build`](Self::build) writes the description of the library of `workspace`.
+    pub fn manifest(workspace: &Path) -> PathBuf {
+        target_dir(workspace).join("library.json")
+    }
+
+    /// Reads what [`build`](Self::build) has written.
+    pub fn load(manifest: &Path) -> Result<Self> {
+        let what_to_do = "run 'cargo xtask setup', or 'candle-accelerate-kernel install'";
+        let text = fs::read_to_string(manifest).with_context(|| {
+            format!("the notebook library is not built ({}): {what_to_do}", manifest.display())
+        })?;
+        let library: Self = serde_json::from_str(&text)
+            .with_context(|| format!("{} is damaged: {what_to_do}", manifest.display()))?;
+        if !library.dylib.exists() {
+            bail!("{} is missing: {what_to_do}", library.dylib.display());
+        }
+        if !library.rustc.exists() {
+            bail!("the compiler {} is gone: {what_to_do}", library.rustc.display());
+        }
+        Ok(library)
+    }
+
+    /// Builds the library of `workspace`; fast when nothing changed. Writes cargo's progress to
+    /// stderr.
+    pub fn build(workspace: &Path, native: bool) -> Result<Self> {
+        let workspace = workspace
+            .canonicalize()
+            .with_context(|| format!("there is no workspace at {}", workspace.display()))?;
+        let (rustc, rustc_version) = compiler(&workspace)?;
+        let mut rustflags = vec!["-Cprefer-dynamic".to_owned()];
+        if native {
+            rustflags.push("-Ctarget-cpu=native".to_owned());
+        }
+        let output = Command::new(cargo())
+            .current_dir(&workspace)
+            .args(["build", "--package", PACKAGE, "--profile", PROFILE])
+            .arg("--message-format=json-render-diagnostics")
+            .arg("--target-dir")
+            .arg(target_dir(&workspace))
+            .env("CARGO_ENCODED_RUSTFLAGS", rustflags.join("\x1f"))
+            .env("RUSTC", &rustc)
+            // Incremental state is of no use here and doubles the folder.
+            .env("CARGO_INCREMENTAL", "0")
+            .stderr(Stdio::inherit())
+            .output()
+            .context("cargo cannot be started: install Rust from https://rustup.rs")?;
+        if !output.status.success() {
+            bail!("building {PACKAGE} failed, see cargo's output above");
+        }
+        let artifacts = artifacts(&String::from_utf8_lossy(&output.stdout));
+        let packages = packages_of(&workspace, PACKAGE)?;
+        let dylib = artifacts
+            .get(&packages.id)
+            .cloned()
+            .ok_or_else(|| anyhow!("cargo did not say where it put {PACKAGE}"))?;
+        let mut externs =
+            vec![(CELL_NAME.to_owned(), dylib.clone()), (PACKAGE.replace('-', "_"), dylib.clone())];
+        for (name, id) in packages.dependencies {
+            if let Some(path) = artifacts.get(&id).filter(|_| name != CELL_NAME) {
+                externs.push((name, path.clone()));
+            }
+        }
+        let output_dir = dylib.parent().unwrap_or(&workspace).to_path_buf();
+        let library = Self {
+            search: vec![output_dir.join("deps")],
+            loader_path: vec![output_dir, standard_library_dir(&rustc)?],
+            linker: ["mold", "ld.lld"]
+                .into_iter()
+                .find(|linker| on_path(linker))
+                .map(|linker| linker.trim_start_matches("ld.").to_owned()),
+            rustc,
+            rustc_version,
+            dylib,
+            externs,
+            rustflags,
+            workspace: workspace.clone(),
+        };
+        let manifest = Self::manifest(&workspace);
+        fs::write(&manifest, serde_json::to_vec_pretty(&library)?)
+            .with_context(|| format!("{} cannot be written", manifest.display()))?;
+        Ok(library)
+    }
+}
+
+/// Where the library of `workspace` is built: its own folder, since the flags differ from those of an ordinary build.
+pub fn target_dir(workspace: &Path) -> PathBuf {
+    workspace.join("target").join("library")
+}
+
+/// The cargo to call.
+pub fn cargo() -> PathBuf {
+    std::env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
+}
+
+/// Whether a program of this name is on the PATH.
+pub fn on_path(program: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
+}
+
+/// The compiler that `rustc` stands for in `directory`, and its version.
+pub fn compiler(directory: &Path) -> Result<(PathBuf, String)> {
+    let ask = |program: &Path, arguments: &[&str]| -> Result<String> {
+        let output = Command::new(program)
+            .args(arguments)
+            .current_dir(directory)
+            .output()
+            .context("rustc cannot be started: install Rust from https://rustup.rs")?;
+        if !output.status.success() {
+            bail!("rustc does not work: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let sysroot = ask(Path::new("rustc"), &["--print", "sysroot"])?;
+    let direct = Path::new(&sysroot).join("bin").join("rustc");
+    let rustc = if direct.exists() { direct } else { PathBuf::from("rustc") };
+    let version = ask(&rustc, &["-vV"])?;
+    Ok((rustc, version))
+}
+
+fn standard_library_dir(rustc: &Path) -> Result<PathBuf> {
+    let output = Command::new(rustc).args(["--print", "target-libdir"]).output()?;
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+}
+
+/// The file of each library that cargo reports, by package id.
+pub fn artifacts(messages: &str) -> HashMap<String, PathBuf> {
+    let mut found = HashMap::new();
+    for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        if message["reason"] != "compiler-artifact" {
+            continue;
+        }
+        let is_library = message["target"]["kind"].as_array().is_some_and(|kinds| {
+            kinds.iter().any(|kind| kind == "lib" || kind == "rlib" || kind == "dylib")
+        });
+        let file = message["filenames"].as_array().into_iter().flatten().find_map(|name| {
+            name.as_str()
+                .filter(|name| [".rlib", ".so", ".dylib"].iter().any(|e| name.ends_with(e)))
+        });
+        if let (true, Some(id), Some(file)) = (is_library, message["package_id"].as_str(), file) {
+            found.insert(id.to_owned(), PathBuf::from(file));
+        }
+    }
+    found
+}
+
+/// A package of a workspace and what it depends on.
+pub struct Packages {
+    /// The package's id.
+    pub id: String,
+    /// What it depends on directly: crate name and package id.
+    pub dependencies: Vec<(String, String)>,
+}
+
+/// Asks cargo about the package called `name`.
+pub fn packages_of(workspace: &Path, name: &str) -> Result<Packages> {
+    let output = Command::new(cargo())
+        .current_dir(workspace)
+        .args(["metadata", "--format-version=1"])
+        .stderr(Stdio::inherit())
+        .output()?;
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).context("cargo metadata gave no JSON")?;
+    let id = metadata["packages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|package| package["name"] == name)
+        .and_then(|package| package["id"].as_str())
+        .ok_or_else(|| anyhow!("{} has no package {name}", workspace.display()))?
+        .to_owned();
+    let node = metadata["resolve"]["nodes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|node| node["id"] == id.as_str());
+    let dependencies = node
+        .and_then(|node| node["deps"].as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(|dependency| {
+            Some((dependency["name"].as_str()?.to_owned(), dependency["pkg"].as_str()?.to_owned()))
+        })
+        .collect();
+    Ok(Packages { id, dependencies })
+}
