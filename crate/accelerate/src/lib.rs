@@ -8,6 +8,7 @@ pub mod model;
 pub mod ops;
 pub mod optim;
 mod parameter;
+pub mod prelude;
 pub mod rng;
 pub mod schedule;
 
