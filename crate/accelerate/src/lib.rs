@@ -5,12 +5,14 @@ mod error;
 mod gradient_state;
 pub mod interrupt;
 pub mod model;
+pub mod nn;
 pub mod ops;
 pub mod optim;
 mod parameter;
 pub mod prelude;
 pub mod rng;
 pub mod schedule;
+mod tensor_file;
 
 pub use error::{Error, Result};
 pub use gradient_state::GradientState;

@@ -1,34 +1,9 @@
 //! Trainable models.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use candle_core::{DType, Tensor};
 
+pub use crate::nn::Mode;
 use crate::{Error, Parameters, Result};
-
-/// Whether a model trains (dropout on) or evaluates. Clones share the switch, so that every
-/// dropout layer follows its model.
-#[derive(Clone, Debug)]
-pub struct Mode(Arc<AtomicBool>);
-
-impl Default for Mode {
-    fn default() -> Self {
-        Self(Arc::new(AtomicBool::new(true)))
-    }
-}
-
-impl Mode {
-    /// Whether dropout is on.
-    pub fn is_training(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Switches between training and evaluation.
-    pub fn set_training(&self, training: bool) {
-        self.0.store(training, Ordering::Relaxed);
-    }
-}
 
 /// What an [`Accelerator`](crate::Accelerator) needs to know of a model.
 pub trait Model {
