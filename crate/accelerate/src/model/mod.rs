@@ -1,9 +1,44 @@
 //! Trainable models.
+//!
+//! To add an architecture: a configuration and a variant in `config.rs`, a file like
+//! `distilbert.rs` with a [`BaseModel`] and a [`SequenceClassifier`] made of the layers of
+//! [`nn`](crate::nn), and an arm in each of the two functions of `auto.rs` that build them.
+
+mod auto;
+mod bert;
+mod config;
+mod distilbert;
+mod encoder;
+mod inputs;
+mod output;
+mod pretrained;
+mod roberta;
 
 use candle_core::{DType, Tensor};
 
+pub use auto::{AutoModel, AutoModelForSequenceClassification};
+pub use bert::{BertForSequenceClassification, BertModel};
+pub use config::{AutoConfig, BertConfig, DistilBertConfig, ProblemType};
+pub use distilbert::{DistilBertForSequenceClassification, DistilBertModel};
+pub use output::{BaseModelOutput, SequenceClassifierOutput};
+pub use pretrained::PretrainedOptions;
+pub use roberta::{RobertaForSequenceClassification, RobertaModel};
+
+use crate::data::Batch;
 pub use crate::nn::Mode;
 use crate::{Error, Parameters, Result};
+
+/// A network that gives each token a vector.
+pub trait BaseModel: std::fmt::Debug + Send + Sync {
+    /// The hidden states of a batch with `input_ids` [batch, length].
+    fn forward(&self, batch: &Batch) -> Result<BaseModelOutput>;
+}
+
+/// A network that gives each sequence of tokens some numbers.
+pub trait SequenceClassifier: std::fmt::Debug + Send + Sync {
+    /// The logits [batch, num_labels] of a batch with `input_ids` [batch, length].
+    fn logits(&self, batch: &Batch) -> Result<Tensor>;
+}
 
 /// What an [`Accelerator`](crate::Accelerator) needs to know of a model.
 pub trait Model {
