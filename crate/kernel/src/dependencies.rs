@@ -17,12 +17,11 @@ pub fn add(notebook: &mut Notebook, arguments: &str) -> Result<(), Failure> {
     let failure = |error: anyhow::Error| Failure::new("DependencyError", format!("{error:#}"));
     let dependency = Dependency::parse(arguments).map_err(failure)?;
     let library = notebook.compiler.library().clone();
-    let known = |externs: &[(String, PathBuf)]| {
-        externs.iter().any(|(name, _)| *name == dependency.crate_name())
-    };
-    if known(&library.externs) || notebook.dependencies.contains(&dependency) {
+    let is_known = library.externs.iter().any(|(name, _)| *name == dependency.crate_name());
+    if is_known || notebook.dependencies.contains(&dependency) {
         return Ok(());
     }
+    let dependency = dependency.with_absolute_path().map_err(failure)?;
     let mut wanted = notebook.dependencies.clone();
     wanted.retain(|old| old.name != dependency.name);
     wanted.push(dependency);
@@ -56,22 +55,26 @@ impl Dependency {
         if name.is_empty() || !name.chars().all(is_name) || requirement.is_empty() {
             bail!("':dep {arguments}' is not of the form ':dep name = \"version\"'");
         }
-        Ok(Self { name: name.to_owned(), requirement: absolute_path(requirement)? })
+        Ok(Self { name: name.to_owned(), requirement: requirement.to_owned() })
+    }
+
+    /// A path in a notebook is relative to the notebook, which is where the kernel runs.
+    fn with_absolute_path(mut self) -> Result<Self> {
+        let pattern = regex::Regex::new(r#"\bpath\s*=\s*"([^"]*)""#)?;
+        if let Some(found) = pattern.captures(&self.requirement) {
+            let path = Path::new(&found[1]);
+            let absolute =
+                path.canonicalize().with_context(|| format!("{} in ':dep'", path.display()))?;
+            let replacement = format!("path = {:?}", absolute.display().to_string());
+            let replaced = pattern.replace(&self.requirement, regex::NoExpand(&replacement));
+            self.requirement = replaced.into_owned();
+        }
+        Ok(self)
     }
 
     fn crate_name(&self) -> String {
         self.name.replace('-', "_")
     }
-}
-
-/// A path in a notebook is relative to the notebook, which is where the kernel runs.
-fn absolute_path(requirement: &str) -> Result<String> {
-    let pattern = regex::Regex::new(r#"\bpath\s*=\s*"([^"]*)""#)?;
-    let Some(found) = pattern.captures(requirement) else { return Ok(requirement.to_owned()) };
-    let path = Path::new(&found[1]);
-    let absolute = path.canonicalize().with_context(|| format!("{} in ':dep'", path.display()))?;
-    let replacement = format!("path = {:?}", absolute.display().to_string());
-    Ok(pattern.replace(requirement, regex::NoExpand(&replacement)).into_owned())
 }
 
 struct Built {

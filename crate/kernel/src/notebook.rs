@@ -69,6 +69,10 @@ struct StoredItem {
 }
 
 impl StoredItem {
+    fn is_impl(&self) -> bool {
+        matches!(&self.keys[..], [ItemKey::Unnamed(head)] if head.starts_with("impl"))
+    }
+
     /// Whether it is one leaf of a `use`.
     fn is_use(&self) -> bool {
         self.text.starts_with("use ") || self.text.contains("] use ")
@@ -235,10 +239,17 @@ impl Notebook {
                     prepared.attributes.insert(text.to_owned());
                 }
                 Kind::Item { keys, defines_type } => {
-                    let old =
-                        add_item(&mut prepared.items, stored(keys.clone(), *defines_type, text));
-                    if *defines_type && old.is_some_and(|old| old != text) {
-                        redefined.extend(keys.iter().filter_map(type_name));
+                    let item = stored(keys.clone(), *defines_type, text);
+                    let old = add_item(&mut prepared.items, item);
+                    if let Some(old) = old.filter(|old| *defines_type && old.text != text) {
+                        let names: BTreeSet<_> = keys.iter().filter_map(type_name).collect();
+                        // What stood in one cell with the old definition belongs to it.
+                        prepared.items.retain(|item| {
+                            item.cell != old.cell
+                                || !item.is_impl()
+                                || !mentions(&item.text, &names)
+                        });
+                        redefined.extend(names);
                     }
                 }
                 Kind::Use(leaves) => {
@@ -277,9 +288,6 @@ impl Notebook {
         if redefined.is_empty() {
             return Vec::new();
         }
-        let mentions = |text: &str, names: &BTreeSet<String>| {
-            words(text).iter().any(|word| names.contains(*word))
-        };
         loop {
             let dependents: Vec<String> = items
                 .iter()
@@ -532,7 +540,9 @@ impl Notebook {
     }
 
     fn compile_failure(&self, errors: &[Diagnostic], source: &Source, file: &str) -> Failure {
-        if let Some(failure) = unkeepable(errors, source, file) {
+        if let Some(failure) =
+            unkeepable(errors, source, file).or_else(|| unshowable(errors, source, file))
+        {
             return failure;
         }
         let in_cell: Vec<_> =
@@ -545,9 +555,9 @@ impl Notebook {
             .collect();
         let traceback = shown
             .iter()
-            .map(|error| self.with_advice(error, source, file))
-            .flat_map(|text| {
-                text.lines().map(str::to_owned).chain([String::new()]).collect::<Vec<_>>()
+            .map(|error| match (error.is_in_cell(source, file), &error.rendered) {
+                (false, Some(rendered)) => rendered.clone(),
+                _ => error.render(source, file, &self.sources),
             })
             .collect();
         let first = shown.first().map_or("the cell does not compile", |error| &error.message);
@@ -560,23 +570,6 @@ impl Notebook {
         let name = shown.first().map_or("", |error| error.code());
         let name = if name.is_empty() { "CompileError".to_owned() } else { name.to_owned() };
         Failure { name, message, traceback }
-    }
-
-    /// The rendered error, and what to do where rustc cannot know.
-    fn with_advice(&self, error: &Diagnostic, source: &Source, file: &str) -> String {
-        let mut text = if error.is_in_cell(source, file) {
-            error.render(source, file, &self.sources)
-        } else {
-            error.rendered.clone().unwrap_or_else(|| error.message.clone())
-        };
-        if error.origins(source, file).contains(&&Origin::Show)
-            || error.code() == "E0599" && error.message.contains("evcxr_display")
-        {
-            text.push_str(
-                "\nThis value cannot be shown: its type has no Debug. End the line with ;",
-            );
-        }
-        text
     }
 
     fn panic_failure(&self, message: &str, built: &Built, number: usize) -> Failure {
@@ -622,11 +615,16 @@ fn type_name(key: &ItemKey) -> Option<String> {
     }
 }
 
-/// Adds an item in place of those that it replaces. Returns the text of the first of them.
-fn add_item(items: &mut Vec<StoredItem>, item: StoredItem) -> Option<String> {
+/// Whether a text names one of these.
+fn mentions(text: &str, names: &BTreeSet<String>) -> bool {
+    words(text).iter().any(|word| names.contains(*word))
+}
+
+/// Adds an item in place of those that it replaces. Returns the first of them.
+fn add_item(items: &mut Vec<StoredItem>, item: StoredItem) -> Option<StoredItem> {
     let clashes =
         |old: &StoredItem| old.keys.iter().any(|old| item.keys.iter().any(|new| new.clashes(old)));
-    let old = items.iter().find(|old| clashes(old)).map(|old| old.text.clone());
+    let old = items.iter().find(|old| clashes(old)).cloned();
     items.retain(|old| !clashes(old));
     items.push(item);
     old
@@ -653,6 +651,22 @@ fn check_types(types: &BTreeMap<String, String>) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// Explains that the cell's last expression has no printable form.
+fn unshowable(errors: &[Diagnostic], source: &Source, file: &str) -> Option<Failure> {
+    let error = errors.iter().find(|error| {
+        matches!(error.code(), "E0599" | "E0277")
+            && error.origins(source, file).contains(&&Origin::Show)
+    })?;
+    Some(Failure::new(
+        error.code(),
+        format!(
+            "the last value of the cell cannot be shown: {}. Add #[derive(Debug)] to its type, or \
+             end the line with ;",
+            hide_crate_name(&error.message)
+        ),
+    ))
 }
 
 /// Explains the errors of variables that hold references into the cell.

@@ -27,7 +27,7 @@ use crate::notebook::{Failure, Notebook, Success};
 use crate::publish::Publisher;
 
 /// How long queued requests may take to arrive after a cell has failed, to be aborted with it.
-const ABORT_WINDOW: Duration = Duration::from_millis(100);
+const ABORT_WINDOW: Duration = Duration::from_millis(20);
 
 /// How long the process that runs the cells may take to end.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(3);
@@ -227,11 +227,16 @@ async fn serve_shell(
     });
     while let Some(request) = arrived.recv().await {
         answer.status(Status::busy(), &request);
-        let mut failed = false;
+        let mut queued = Vec::new();
         let reply = match &request.content {
             JupyterMessageContent::ExecuteRequest(execute) => {
                 let reply = answer.execute(execute, &request, &jobs, &publisher).await?;
-                failed = reply.status == ReplyStatus::Error && execute.stop_on_error;
+                if reply.status == ReplyStatus::Error && execute.stop_on_error {
+                    // Run All has queued the cells that follow: they must not run. What is sent
+                    // after the reply is meant to run, so the queue is taken before.
+                    tokio::time::sleep(ABORT_WINDOW).await;
+                    queued.extend(std::iter::from_fn(|| arrived.try_recv().ok()));
+                }
                 Some(reply.as_child_of(&request))
             }
             _ => answer.other(&request),
@@ -240,26 +245,16 @@ async fn serve_shell(
             writer.send(reply).await?;
         }
         answer.status(Status::idle(), &request);
-        if failed {
-            // Run All has queued the cells that follow: they must not run.
-            tokio::time::sleep(ABORT_WINDOW).await;
-            while let Ok(request) = arrived.try_recv() {
-                answer.status(Status::busy(), &request);
-                let reply = match &request.content {
-                    JupyterMessageContent::ExecuteRequest(_) => {
-                        let status = ReplyStatus::Aborted;
-                        let execution_count = ExecutionCount::new(answer.count);
-                        let reply =
-                            ExecuteReply { status, execution_count, ..ExecuteReply::default() };
-                        Some(reply.as_child_of(&request))
-                    }
-                    _ => answer.other(&request),
-                };
-                if let Some(reply) = reply {
-                    writer.send(reply).await?;
-                }
-                answer.status(Status::idle(), &request);
+        for request in queued {
+            answer.status(Status::busy(), &request);
+            let reply = match &request.content {
+                JupyterMessageContent::ExecuteRequest(_) => Some(answer.aborted(&request)),
+                _ => answer.other(&request),
+            };
+            if let Some(reply) = reply {
+                writer.send(reply).await?;
             }
+            answer.status(Status::idle(), &request);
         }
     }
     Ok(())
@@ -327,6 +322,12 @@ impl Answerer {
                 })
             }
         }
+    }
+
+    fn aborted(&self, request: &JupyterMessage) -> JupyterMessage {
+        let execution_count = ExecutionCount::new(self.count);
+        let status = ReplyStatus::Aborted;
+        ExecuteReply { status, execution_count, ..ExecuteReply::default() }.as_child_of(request)
     }
 
     fn other(&mut self, request: &JupyterMessage) -> Option<JupyterMessage> {
