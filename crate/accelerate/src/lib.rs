@@ -1,8 +1,10 @@
 //! Accelerator-style training loops on [candle](https://docs.rs/candle-core).
 
+mod accelerator;
 pub mod data;
 mod error;
 mod gradient_state;
+mod in_place;
 pub mod interrupt;
 pub mod model;
 pub mod nn;
@@ -14,6 +16,7 @@ pub mod rng;
 pub mod schedule;
 mod tensor_file;
 
+pub use accelerator::{Accelerator, AcceleratorBuilder, AcceleratorDevice, AsLoss, Prepare};
 pub use error::{Error, Result};
 pub use gradient_state::GradientState;
 pub use parameter::{Parameter, Parameters};

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Device, Tensor, Var};
 
-use crate::{Error, Result};
+use crate::{Error, Result, in_place};
 
 /// A named, trainable tensor with its gradient.
 ///
@@ -31,8 +31,15 @@ pub struct Parameter(Arc<Inner>);
 struct Inner {
     name: String,
     value: RwLock<Var>,
-    grad: RwLock<Option<Tensor>>,
+    grad: RwLock<Option<Grad>>,
     requires_grad: AtomicBool,
+}
+
+struct Grad {
+    tensor: Tensor,
+    /// Whether nothing else holds the tensor's memory, so that it may be added to in place. A
+    /// backward pass may give several parameters the same memory.
+    owned: bool,
 }
 
 impl Parameter {
@@ -101,12 +108,16 @@ impl Parameter {
 
     /// The accumulated gradient, if a backward pass has reached this parameter since
     /// [`zero_grad`](Self::zero_grad).
+    ///
+    /// Later backward passes may add to the same memory, as in PyTorch; copy it to keep it.
     pub fn grad(&self) -> Option<Tensor> {
-        self.0.grad.read().unwrap_or_else(PoisonError::into_inner).clone()
+        let grad = self.0.grad.read().unwrap_or_else(PoisonError::into_inner);
+        grad.as_ref().map(|grad| grad.tensor.clone())
     }
 
     /// Replaces the gradient.
     pub fn set_grad(&self, grad: Option<Tensor>) {
+        let grad = grad.map(|tensor| Grad { tensor, owned: false });
         *self.0.grad.write().unwrap_or_else(PoisonError::into_inner) = grad;
     }
 
@@ -120,11 +131,12 @@ impl Parameter {
         let Some(grad) = grads.get(self.var().as_tensor()) else { return Ok(false) };
         // Detached, or the graph of this step would stay alive with the gradient.
         let grad = grad.detach();
-        let total = match self.grad() {
-            Some(sum) => (sum + grad)?,
-            None => grad,
-        };
-        self.set_grad(Some(total));
+        let mut slot = self.0.grad.write().unwrap_or_else(PoisonError::into_inner);
+        match &mut *slot {
+            None => *slot = Some(Grad { tensor: grad, owned: false }),
+            Some(sum) if sum.owned => in_place::add(&mut sum.tensor, &grad)?,
+            Some(sum) => *sum = Grad { tensor: (&sum.tensor + grad)?, owned: true },
+        }
         Ok(true)
     }
 
@@ -223,19 +235,20 @@ impl Parameters {
     /// [`Error::MissingGradient`] names every trainable parameter that got no gradient; then no
     /// gradient is changed.
     pub fn backward(&self, loss: &Tensor) -> Result<()> {
-        let grads = loss.backward()?;
-        let missing: Vec<String> = self
-            .0
-            .iter()
-            .filter(|parameter| {
-                parameter.requires_grad() && grads.get(parameter.var().as_tensor()).is_none()
-            })
-            .map(|parameter| parameter.name().to_owned())
-            .collect();
+        let grads = gradients(loss)?;
+        let missing = self.missing(&grads);
         if !missing.is_empty() {
             return Err(Error::MissingGradient { names: missing });
         }
         self.accumulate(&grads)
+    }
+
+    /// The names of the trained parameters that have no gradient in `grads`.
+    pub(crate) fn missing(&self, grads: &GradStore) -> Vec<String> {
+        let missing = self.0.iter().filter(|parameter| {
+            parameter.requires_grad() && grads.get(parameter.var().as_tensor()).is_none()
+        });
+        missing.map(|parameter| parameter.name().to_owned()).collect()
     }
 
     /// Adds the gradients in `grads` to the trained parameters that have one there.
@@ -245,6 +258,17 @@ impl Parameters {
         }
         Ok(())
     }
+}
+
+/// The gradients of a scalar.
+pub(crate) fn gradients(loss: &Tensor) -> Result<GradStore> {
+    if loss.elem_count() != 1 {
+        return Err(Error::invalid(
+            "loss",
+            format!("has shape {:?}; reduce it to one number, such as its mean", loss.dims()),
+        ));
+    }
+    Ok(loss.backward()?)
 }
 
 impl FromIterator<Parameter> for Parameters {

@@ -3,6 +3,13 @@
 pub use candle_core::{self, DType, Device, Tensor, Var};
 pub use candle_nn;
 
-pub use crate::data::Batch;
+pub use crate::data::paraphrase::ParaphraseDataset;
+pub use crate::data::{
+    Batch, DataCollatorWithPadding, DataLoader, Dataset, InMemoryDataset, Sample, TensorDataset,
+};
 pub use crate::model::{Loss, Model};
-pub use crate::{Parameter, Parameters, set_seed};
+pub use crate::optim::{
+    Adam, AdamConfig, AdamW, Optimizer, ParamGroup, ParamGroups, Sgd, SgdConfig,
+};
+pub use crate::schedule::*;
+pub use crate::{Accelerator, Parameter, Parameters, Prepare, set_seed};

@@ -89,6 +89,11 @@ impl Loss {
         })
     }
 
+    /// The parameters of the model that made the loss.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
     /// The value.
     pub fn item(&self) -> Result<f32> {
         Ok(self.tensor()?.to_dtype(DType::F32)?.to_scalar()?)

@@ -3,9 +3,9 @@
 use candle_core::Tensor;
 use rayon::prelude::*;
 
-use super::in_place::{Element, with_mut, with_ref};
 use super::shared::{check_not_negative, check_rate, is_fusable, state_dtype};
 use super::{Optimizer, ParamGroups, ParameterState, Settings, Shared};
+use crate::in_place::{Element, with_mut, with_ref};
 use crate::{Parameter, Result};
 
 /// How many elements one thread updates at a time.

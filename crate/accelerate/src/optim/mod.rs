@@ -8,7 +8,6 @@
 
 mod adam;
 mod group;
-mod in_place;
 mod sgd;
 mod shared;
 

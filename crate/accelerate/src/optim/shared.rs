@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use candle_core::{DType, Tensor};
 
-use super::{ParamGroups, in_place};
-use crate::{Error, GradientState, Parameter, Parameters, Result};
+use super::ParamGroups;
+use crate::{Error, GradientState, Parameter, Parameters, Result, in_place};
 
 /// The settings of the group a parameter is in.
 #[derive(Clone, Copy, Debug, PartialEq)]

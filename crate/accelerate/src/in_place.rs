@@ -8,7 +8,7 @@ use candle_core::{
 };
 
 /// An element type that the fused updates are written for.
-pub(super) trait Element: WithDType {
+pub(crate) trait Element: WithDType {
     /// The elements of a storage of this type.
     fn slice_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
 
@@ -37,14 +37,14 @@ element!(f32, F32);
 element!(f64, F64);
 
 /// Whether [`with_mut`] can be used: every tensor is on the CPU, with elements of type `T`.
-pub(super) fn is_fusable<T: Element>(tensors: &[&Tensor]) -> bool {
+pub(crate) fn is_fusable<T: Element>(tensors: &[&Tensor]) -> bool {
     tensors
         .iter()
         .all(|tensor| tensor.dtype() == T::DTYPE && matches!(tensor.device(), Device::Cpu))
 }
 
 /// Calls `f` with the elements of a contiguous tensor, in place.
-pub(super) fn with_mut<T: Element>(
+pub(crate) fn with_mut<T: Element>(
     tensor: &Tensor,
     f: impl FnMut(&mut [T]) -> Result<()>,
 ) -> Result<()> {
@@ -52,7 +52,7 @@ pub(super) fn with_mut<T: Element>(
 }
 
 /// Calls `f` with the elements of a contiguous tensor.
-pub(super) fn with_ref<T: Element>(
+pub(crate) fn with_ref<T: Element>(
     tensor: &Tensor,
     f: impl FnOnce(&[T]) -> Result<()>,
 ) -> Result<()> {
@@ -60,6 +60,28 @@ pub(super) fn with_ref<T: Element>(
     let Storage::Cpu(storage) = &*storage else { bail!("the tensor is not on the CPU") };
     let (start, end) = contiguous_range(layout)?;
     f(&storage.as_slice::<T>()?[start..end])
+}
+
+/// Adds `other` to `sum`: in the memory of `sum` where that is possible.
+pub(crate) fn add(sum: &mut Tensor, other: &Tensor) -> Result<()> {
+    let other = other.contiguous()?;
+    if is_fusable::<f32>(&[sum, &other]) {
+        add_elements::<f32>(sum, &other)
+    } else if is_fusable::<f64>(&[sum, &other]) {
+        add_elements::<f64>(sum, &other)
+    } else {
+        *sum = (&*sum + other)?;
+        Ok(())
+    }
+}
+
+fn add_elements<T: Element>(sum: &Tensor, other: &Tensor) -> Result<()> {
+    with_ref::<T>(other, |other| {
+        with_mut::<T>(sum, |sum| {
+            sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += *other);
+            Ok(())
+        })
+    })
 }
 
 struct WithMut<T, F> {
