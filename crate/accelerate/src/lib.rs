@@ -15,6 +15,7 @@ pub mod prelude;
 pub mod rng;
 pub mod schedule;
 mod tensor_file;
+pub mod tokenizer;
 
 pub use accelerator::{Accelerator, AcceleratorBuilder, AcceleratorDevice, AsLoss, Prepare};
 pub use error::{Error, Result};

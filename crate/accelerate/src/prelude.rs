@@ -7,9 +7,12 @@ pub use crate::data::paraphrase::ParaphraseDataset;
 pub use crate::data::{
     Batch, DataCollatorWithPadding, DataLoader, Dataset, InMemoryDataset, Sample, TensorDataset,
 };
-pub use crate::model::{Loss, Model};
+pub use crate::model::{
+    AutoConfig, AutoModel, AutoModelForSequenceClassification, Loss, Model, PretrainedOptions,
+};
 pub use crate::optim::{
     Adam, AdamConfig, AdamW, Optimizer, ParamGroup, ParamGroups, Sgd, SgdConfig,
 };
 pub use crate::schedule::*;
+pub use crate::tokenizer::AutoTokenizer;
 pub use crate::{Accelerator, Parameter, Parameters, Prepare, set_seed};
