@@ -8,6 +8,7 @@ mod in_place;
 pub mod interrupt;
 pub mod model;
 pub mod nn;
+pub mod notebook;
 pub mod ops;
 pub mod optim;
 mod parameter;

@@ -7,6 +7,8 @@
 //! Requests arrive as lines on the socket that is the child's stdin at the start:
 //! `run SYMBOL PATH` loads a cell's shared object and runs it, `drop NAME` forgets a variable.
 //! Each is answered by one line: the outcome, the message (escaped), the names of the variables.
+//! A cell that asks for input sends `input`, the prompt (escaped) and whether to hide what is typed,
+//! and reads one line: `ok` or `error`, and the text.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -18,7 +20,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use candle_accelerate::interrupt;
+use candle_accelerate::{interrupt, notebook};
 
 use crate::cell::{Outcome, Variables};
 
@@ -75,8 +77,9 @@ fn serve() -> io::Result<()> {
 
     let mut variables = Variables::new();
     let mut replies = socket.try_clone()?;
-    for line in BufReader::new(socket).lines() {
-        let line = line?;
+    CONTROL.set(Some(BufReader::new(socket)));
+    notebook::set_input_reader(read_input);
+    while let Some(line) = read_line()? {
         let mut words = line.splitn(3, ' ');
         let outcome = match (words.next(), words.next(), words.next()) {
             (Some("run"), Some(symbol), Some(path)) => {
@@ -100,6 +103,37 @@ fn serve() -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+thread_local! {
+    /// The socket, on the thread that runs the cells.
+    static CONTROL: RefCell<Option<BufReader<UnixStream>>> = const { RefCell::new(None) };
+}
+
+/// The next line from the kernel; `None` when it has closed the socket.
+fn read_line() -> io::Result<Option<String>> {
+    CONTROL.with_borrow_mut(|control| {
+        let mut line = String::new();
+        let Some(control) = control else { return Ok(None) };
+        let length = control.read_line(&mut line)?;
+        Ok((length > 0).then(|| line.trim_end_matches('\n').to_owned()))
+    })
+}
+
+/// Asks the kernel, which asks the person at the notebook.
+fn read_input(prompt: &str, hidden: bool) -> Result<String, String> {
+    let asked = CONTROL.with_borrow_mut(|control| match control {
+        Some(control) => {
+            writeln!(control.get_mut(), "input\t{}\t{hidden}", prompt.escape_default())
+        }
+        None => Err(io::Error::other("only the thread that runs the cell can ask for input")),
+    });
+    let answer = asked.and_then(|()| read_line()).map_err(|error| error.to_string())?;
+    match answer.as_deref().and_then(|line| line.split_once(' ')) {
+        Some(("ok", text)) => Ok(text.to_owned()),
+        Some((_, reason)) => Err(reason.to_owned()),
+        None => Err("the kernel has closed the connection".to_owned()),
+    }
 }
 
 struct Reply {

@@ -41,10 +41,14 @@ pub enum Stream {
 /// Takes what cells print.
 pub type Sink = Arc<dyn Fn(Stream, Output) + Send + Sync>;
 
+/// Asks the person at the notebook for a line: prompt, and whether to hide what is typed.
+pub type Ask = Arc<dyn Fn(&str, bool) -> Result<String, String> + Send + Sync>;
+
 /// The running process.
 pub struct Child {
     process: Process,
     control: BufReader<UnixStream>,
+    ask: Ask,
     ends: Receiver<()>,
 }
 
@@ -61,7 +65,7 @@ pub struct Reply {
 
 impl Child {
     /// Starts the process.
-    pub fn start(library: &Library, sink: &Sink) -> Result<Self> {
+    pub fn start(library: &Library, sink: &Sink, ask: &Ask) -> Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new(std::env::current_exe()?);
         command
@@ -89,7 +93,7 @@ impl Child {
         let (Some(stdout), Some(stderr)) = pipes else { bail!("no pipes to the child") };
         forward(stdout, Stream::Out, sink.clone(), end.clone())?;
         forward(stderr, Stream::Err, sink.clone(), end)?;
-        Ok(Self { process, control: BufReader::new(ours), ends })
+        Ok(Self { process, control: BufReader::new(ours), ask: ask.clone(), ends })
     }
 
     /// Its process number.
@@ -108,18 +112,33 @@ impl Child {
     }
 
     fn request(&mut self, request: &str) -> Result<Reply, ExitStatus> {
-        let mut line = String::new();
-        let sent = writeln!(self.control.get_mut(), "{request}");
-        let reply = match sent.and_then(|()| self.control.read_line(&mut line)) {
-            Ok(length) if length > 0 => parse_reply(&line),
-            _ => None,
-        };
+        let reply = self.exchange(request);
         let deadline = Instant::now() + OUTPUT_DELAY;
         for _ in [Stream::Out, Stream::Err] {
             // An error means that the stream is closed or was redirected: nothing more will come.
             let _ = self.ends.recv_timeout(deadline.saturating_duration_since(Instant::now()));
         }
         reply.ok_or_else(|| self.stop())
+    }
+
+    /// Sends a request and answers the child's questions until it replies.
+    fn exchange(&mut self, request: &str) -> Option<Reply> {
+        writeln!(self.control.get_mut(), "{request}").ok()?;
+        loop {
+            let mut line = String::new();
+            if self.control.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let Some(question) = line.trim_end_matches('\n').strip_prefix("input\t") else {
+                return parse_reply(&line);
+            };
+            let (prompt, hidden) = question.split_once('\t').unwrap_or((question, "false"));
+            let answer = match (self.ask)(&unescape(prompt), hidden == "true") {
+                Ok(text) => format!("ok {}", text.replace('\n', " ")),
+                Err(reason) => format!("error {reason}"),
+            };
+            writeln!(self.control.get_mut(), "{answer}").ok()?;
+        }
     }
 
     /// Ends the process, if it has not ended by itself.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
+use tokio::sync::Notify;
 
 /// How long a running cell may take to notice an interrupt before it is stopped for good.
 const GRACE: Duration = Duration::from_secs(15);
@@ -14,7 +15,11 @@ const GRACE_VARIABLE: &str = "CANDLE_ACCELERATE_INTERRUPT_GRACE";
 
 /// Shared between the thread that runs cells and the one that hears interrupt requests.
 #[derive(Clone, Default)]
-pub struct Interrupts(Arc<Mutex<Activity>>);
+pub struct Interrupts {
+    activity: Arc<Mutex<Activity>>,
+    /// Told of each request, for who waits for something else than a process.
+    requests: Arc<Notify>,
+}
 
 #[derive(Default)]
 enum Activity {
@@ -34,7 +39,7 @@ enum Activity {
 
 impl Interrupts {
     fn activity(&self) -> MutexGuard<'_, Activity> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs `wait` while an interrupt kills `rustc`. `None`: it was killed.
@@ -75,8 +80,14 @@ impl Interrupts {
         }
     }
 
+    /// Returns at the next request.
+    pub async fn requested(&self) {
+        self.requests.notified().await;
+    }
+
     /// An interrupt was asked for.
     pub fn request(&self) {
+        self.requests.notify_waiters();
         match &mut *self.activity() {
             Activity::Idle => {}
             Activity::Compiling { rustc, stopped } => {

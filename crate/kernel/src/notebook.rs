@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::cell::{Binding, Cell, Command, ItemKey, Kind, LineStarts, words};
-use crate::child::{Child, Sink, describe};
+use crate::child::{Ask, Child, Sink, describe};
 use crate::commands;
 use crate::compile::{Compiled, Compiler, KEEP};
 use crate::dependencies::Dependency;
@@ -38,6 +38,7 @@ pub struct Notebook {
     sources: BTreeMap<usize, String>,
     child: Child,
     sink: Sink,
+    ask: Ask,
     interrupts: Interrupts,
     pub(crate) timing: bool,
     // Last, so that the folder goes when nothing uses it any more.
@@ -132,10 +133,10 @@ struct BodyPart {
 }
 
 impl Notebook {
-    /// An empty notebook whose cells print to `sink`.
-    pub fn new(library: Library, sink: Sink, interrupts: Interrupts) -> Result<Self> {
+    /// An empty notebook whose cells print to `sink` and ask for input through `ask`.
+    pub fn new(library: Library, sink: Sink, ask: Ask, interrupts: Interrupts) -> Result<Self> {
         let session = Session::new()?;
-        let child = Child::start(&library, &sink)?;
+        let child = Child::start(&library, &sink, &ask)?;
         let compiler = Compiler::new(library, session.directory());
         let prelude = StoredItem {
             keys: vec![ItemKey::Unnamed(PRELUDE.to_owned())],
@@ -153,6 +154,7 @@ impl Notebook {
             sources: BTreeMap::new(),
             child,
             sink,
+            ask,
             interrupts,
             timing: false,
             session,
@@ -206,7 +208,7 @@ impl Notebook {
 
     /// Starts with no variables and no items, in a new process.
     pub fn clear(&mut self) -> Result<()> {
-        self.child = Child::start(self.compiler.library(), &self.sink)?;
+        self.child = Child::start(self.compiler.library(), &self.sink, &self.ask)?;
         self.variables.clear();
         self.items.truncate(1);
         self.attributes.clear();
@@ -522,7 +524,7 @@ impl Notebook {
             _ => ("Interrupted", "the cell was stopped by a second interrupt".to_owned()),
         };
         self.variables.clear();
-        match Child::start(self.compiler.library(), &self.sink) {
+        match Child::start(self.compiler.library(), &self.sink, &self.ask) {
             Ok(child) => {
                 self.child = child;
                 Failure::new(

@@ -29,6 +29,7 @@ struct State {
     /// threads that the cell has left behind.
     parent: Option<JupyterMessage>,
     number: usize,
+    allow_stdin: bool,
     /// Rich content that more mime types may follow: they are one output.
     pending: Map<String, Value>,
 }
@@ -60,10 +61,17 @@ impl Publisher {
     }
 
     /// From now on output belongs to this request.
-    pub fn start(&self, parent: &JupyterMessage, number: usize) {
+    pub fn start(&self, parent: &JupyterMessage, number: usize, allow_stdin: bool) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.parent = Some(parent.clone());
         state.number = number;
+        state.allow_stdin = allow_stdin;
+    }
+
+    /// The request that may be asked for input, if it allows that.
+    pub fn stdin_parent(&self) -> Option<JupyterMessage> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.parent.clone().filter(|_| state.allow_stdin)
     }
 
     /// Sends a piece of output.

@@ -9,9 +9,9 @@ use anyhow::{Context, Result, anyhow};
 use jupyter_protocol::{
     CodeMirrorMode, CommInfoReply, CompleteReply, ConnectionInfo, ExecuteInput, ExecuteReply,
     ExecuteRequest, ExecutionCount, HelpLink, HistoryEntry, HistoryReply, HistoryRequest,
-    InspectReply, InterruptReply, IsCompleteReply, IsCompleteReplyStatus, JupyterMessage,
-    JupyterMessageContent, KernelInfoReply, LanguageInfo, ReplyError, ReplyStatus, ShutdownReply,
-    Status,
+    InputRequest, InspectReply, InterruptReply, IsCompleteReply, IsCompleteReplyStatus,
+    JupyterMessage, JupyterMessageContent, KernelInfoReply, LanguageInfo, ReplyError, ReplyStatus,
+    ShutdownReply, Status,
 };
 use jupyter_zmq_client::{
     Connection, RuntimeError, create_kernel_control_connection, create_kernel_heartbeat_connection,
@@ -49,7 +49,7 @@ async fn serve(connection: ConnectionInfo, manifest: &Path) -> Result<()> {
     let session = uuid();
     let shell = create_kernel_shell_connection(&connection, &session).await?;
     let control = create_kernel_control_connection(&connection, &session).await?;
-    let _stdin = create_kernel_stdin_connection(&connection, &session).await?;
+    let stdin = create_kernel_stdin_connection(&connection, &session).await?;
     let mut iopub = create_kernel_iopub_connection(&connection, &session).await?;
     let mut heartbeat = create_kernel_heartbeat_connection(&connection).await?;
 
@@ -65,7 +65,9 @@ async fn serve(connection: ConnectionInfo, manifest: &Path) -> Result<()> {
 
     let interrupts = Interrupts::default();
     let publisher = Arc::new(Publisher::new(publish.clone()));
-    let evaluator = Evaluator::start(manifest, &publisher, &interrupts)?;
+    let (ask, questions) = mpsc::unbounded_channel();
+    tokio::spawn(serve_stdin(stdin, questions, publisher.clone(), interrupts.clone()));
+    let evaluator = Evaluator::start(manifest, &publisher, ask, &interrupts)?;
     let (end, ended) = oneshot::channel();
     let answer = Answerer { iopub: publish, history: Vec::new(), count: 0 };
     let shell = tokio::spawn(serve_shell(shell, answer, evaluator.jobs.clone(), publisher));
@@ -117,6 +119,56 @@ struct Job {
     done: oneshot::Sender<Result<Success, Failure>>,
 }
 
+/// A cell asks the person at the notebook.
+struct Question {
+    prompt: String,
+    hidden: bool,
+    answer: oneshot::Sender<Result<String, String>>,
+}
+
+async fn serve_stdin(
+    mut stdin: jupyter_zmq_client::KernelStdinConnection,
+    mut questions: mpsc::UnboundedReceiver<Question>,
+    publisher: Arc<Publisher>,
+    interrupts: Interrupts,
+) {
+    while let Some(question) = questions.recv().await {
+        let answer = match publisher.stdin_parent() {
+            None => {
+                Err("is not possible: the front end does not allow it for this cell".to_owned())
+            }
+            Some(parent) => {
+                let request = InputRequest { prompt: question.prompt, password: question.hidden };
+                match stdin.send(request.as_child_of(&parent)).await {
+                    Err(error) => Err(format!("is not possible: {error}")),
+                    Ok(()) => tokio::select! {
+                        reply = read_answer(&mut stdin) => reply,
+                        () = interrupts.requested() => Err("was interrupted".to_owned()),
+                    },
+                }
+            }
+        };
+        // The cell has been stopped if nobody waits for the answer.
+        let _ = question.answer.send(answer);
+    }
+}
+
+async fn read_answer(
+    stdin: &mut jupyter_zmq_client::KernelStdinConnection,
+) -> Result<String, String> {
+    loop {
+        match stdin.read().await {
+            Ok(message) => {
+                if let JupyterMessageContent::InputReply(reply) = message.content {
+                    return Ok(reply.value);
+                }
+            }
+            Err(error) if is_closed(&error) => return Err(format!("has ended: {error}")),
+            Err(error) => tracing::warn!("unreadable answer: {error}"),
+        }
+    }
+}
+
 /// The thread that owns the notebook.
 struct Evaluator {
     jobs: blocking::Sender<Job>,
@@ -124,15 +176,27 @@ struct Evaluator {
 }
 
 impl Evaluator {
-    fn start(manifest: &Path, publisher: &Arc<Publisher>, interrupts: &Interrupts) -> Result<Self> {
+    fn start(
+        manifest: &Path,
+        publisher: &Arc<Publisher>,
+        questions: mpsc::UnboundedSender<Question>,
+        interrupts: &Interrupts,
+    ) -> Result<Self> {
         let (jobs, queue) = blocking::channel::<Job>();
         let (end, ended) = oneshot::channel();
         let (manifest, interrupts) = (manifest.to_path_buf(), interrupts.clone());
         let publisher = publisher.clone();
         std::thread::Builder::new().name("cells".into()).spawn(move || {
             let sink = Arc::new(move |stream, output| publisher.output(stream, output));
+            let ask = Arc::new(move |prompt: &str, hidden| {
+                let (answer, answered) = oneshot::channel();
+                let question = Question { prompt: prompt.to_owned(), hidden, answer };
+                let closed = || "the front end is gone".to_owned();
+                questions.send(question).map_err(|_| closed())?;
+                answered.blocking_recv().map_err(|_| closed())?
+            });
             let mut notebook = Library::load(&manifest)
-                .and_then(|library| Notebook::new(library, sink, interrupts))
+                .and_then(|library| Notebook::new(library, sink, ask, interrupts))
                 .map_err(|error| Failure::new("KernelError", format!("{error:#}")));
             for job in queue {
                 let outcome = match &mut notebook {
@@ -292,7 +356,7 @@ impl Answerer {
             let input = ExecuteInput { code: execute.code.clone(), execution_count };
             let _ = self.iopub.send(input.as_child_of(request));
         }
-        publisher.start(request, number);
+        publisher.start(request, number, execute.allow_stdin);
         let (done, outcome) = oneshot::channel();
         jobs.send(Job { number, code: execute.code.clone(), done })
             .map_err(|_| anyhow!("the thread that runs the cells has ended"))?;
