@@ -45,8 +45,8 @@ pub struct Compiler {
     /// Folders with the metadata of what they depend on.
     pub search: Vec<PathBuf>,
     /// Crates that must be linked even when a cell does not name them, since they hold the one
-    /// copy of what `externs` describe.
-    pub linked: Vec<String>,
+    /// copy of what `externs` describe: name and file.
+    pub linked: Vec<(String, PathBuf)>,
     builds: usize,
 }
 
@@ -136,10 +136,10 @@ impl Compiler {
         if let Some(linker) = &library.linker {
             command.arg(format!("-Clink-arg=-fuse-ld={linker}"));
         }
-        for directory in &library.loader_path {
+        for directory in library.loader_path.iter().chain(&self.search) {
             command.arg(format!("-Clink-arg=-Wl,-rpath,{}", directory.display()));
         }
-        for (name, path) in library.externs.iter().chain(&self.externs) {
+        for (name, path) in library.externs.iter().chain(&self.externs).chain(&self.linked) {
             command.arg("--extern").arg(format!("{name}={}", path.display()));
         }
         for directory in library.search.iter().chain(&self.search) {

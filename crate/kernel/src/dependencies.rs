@@ -31,9 +31,8 @@ pub fn add(notebook: &mut Notebook, arguments: &str) -> Result<(), Failure> {
         build(&library, &wanted, &directory, number, &notebook.compiler.linked).map_err(failure)?;
     notebook.dependencies = wanted;
     notebook.compiler.externs = built.externs;
-    notebook.compiler.externs.push((built.name.clone(), built.object));
     notebook.compiler.search = vec![directory];
-    notebook.compiler.linked.push(built.name);
+    notebook.compiler.linked.push((built.name, built.object));
     Ok(())
 }
 
@@ -89,7 +88,7 @@ fn build(
     dependencies: &[Dependency],
     directory: &Path,
     number: usize,
-    earlier: &[String],
+    earlier: &[(String, PathBuf)],
 ) -> Result<Built> {
     write_package(library, dependencies, directory)?;
     let output = Command::new(cargo())
@@ -119,8 +118,8 @@ fn build(
     let name = format!("notebook_dependencies_{number}");
     let object = directory.join(format!("lib{name}.so"));
     let mut source = String::from("extern crate candle_accelerate_dylib as _;\n");
-    for earlier in earlier {
-        source.push_str(&format!("extern crate {earlier} as _;\n"));
+    for (name, _) in earlier {
+        source.push_str(&format!("extern crate {name} as _;\n"));
     }
     for (name, _) in &externs {
         source.push_str(&format!("pub use {name};\n"));
@@ -135,7 +134,7 @@ fn build(
         .arg("-o")
         .arg(&object)
         .args(&library.rustflags);
-    for (name, path) in library.externs.iter().chain(&externs) {
+    for (name, path) in library.externs.iter().chain(&externs).chain(earlier) {
         rustc.arg("--extern").arg(format!("{name}={}", path.display()));
     }
     for search in library.search.iter().map(PathBuf::as_path).chain([directory]) {

@@ -163,7 +163,11 @@ impl Diagnostic {
         for span in &self.spans {
             let Some(replacement) = &span.suggested_replacement else { continue };
             let place = span.range(file).and_then(|range| source.in_cell(range));
-            let Some((cell, range)) = place else { continue };
+            let Some((cell, range)) = place else {
+                // Such as an import, which rustc would put at the top of the generated source.
+                text.push_str(&format!("\n{}", hide_crate_name(replacement.trim())));
+                continue;
+            };
             let Some(code) = cells.get(&cell) else { continue };
             let range = clamp(&range, code);
             let start = code[..range.start].rfind('\n').map_or(0, |at| at + 1);

@@ -364,7 +364,7 @@ impl Notebook {
         for attribute in &prepared.attributes {
             source.push(attribute);
         }
-        for name in &self.compiler.linked {
+        for (name, _) in &self.compiler.linked {
             source.push(&format!("extern crate {name} as _;"));
         }
         for item in &prepared.items {
