@@ -13,6 +13,7 @@ pub mod ops;
 pub mod optim;
 mod parameter;
 pub mod prelude;
+mod progress;
 pub mod rng;
 pub mod schedule;
 mod tensor_file;
@@ -22,4 +23,5 @@ pub use accelerator::{Accelerator, AcceleratorBuilder, AcceleratorDevice, AsLoss
 pub use error::{Error, Result};
 pub use gradient_state::GradientState;
 pub use parameter::{Parameter, Parameters};
+pub use progress::Progress;
 pub use rng::set_seed;

@@ -19,6 +19,7 @@ use crate::data::DataLoader;
 use crate::model::{Loss, Model};
 use crate::optim::Optimizer;
 use crate::parameter::gradients;
+use crate::progress::{LastLoss, Progress};
 use crate::schedule::LrScheduler;
 use crate::{Error, GradientState, Parameters, Result};
 
@@ -44,6 +45,7 @@ struct Inner {
     /// The parameters of each prepared model.
     models: Mutex<Vec<Parameters>>,
     optimizers: Mutex<Vec<Arc<dyn Optimizer>>>,
+    last_loss: LastLoss,
 }
 
 impl Accelerator {
@@ -73,6 +75,7 @@ impl Accelerator {
             gradient_state,
             models: Mutex::default(),
             optimizers: Mutex::default(),
+            last_loss: LastLoss::default(),
         }))
     }
 
@@ -145,6 +148,7 @@ impl Accelerator {
     pub fn backward<L: AsLoss + ?Sized>(&self, loss: &L) -> Result<()> {
         let weight = self.0.gradient_state.weight();
         let tensor = loss.loss_tensor()?;
+        self.0.last_loss.set(tensor);
         let grads =
             if weight == 1.0 { gradients(tensor)? } else { gradients(&(tensor * weight)?)? };
         let mut groups = lock(&self.0.models).clone();
@@ -232,6 +236,20 @@ impl Accelerator {
         let result = body();
         self.0.gradient_state.end_batch();
         result
+    }
+
+    /// Wraps what a loop runs over in a progress bar, as tqdm does. The bar shows the loss that was
+    /// last given to [`backward`](Self::backward), and ends the loop at an interrupt.
+    ///
+    /// ```
+    /// # let accelerator = candle_accelerate::Accelerator::new()?;
+    /// for epoch in accelerator.progress(0..3) {
+    ///     // …
+    /// }
+    /// # Ok::<(), candle_accelerate::Error>(())
+    /// ```
+    pub fn progress<T: IntoIterator>(&self, items: T) -> Progress<T::IntoIter> {
+        Progress::new(items.into_iter(), self.0.last_loss.clone())
     }
 
     /// Whether the gradients are complete, so that an optimizer step is due.
