@@ -105,10 +105,11 @@ class Kernel:
         self.manager.interrupt_kernel()
 
     def interrupt_at(self, marker):
-        """For run's on_message: interrupts when the cell has printed the marker."""
+        """For run's on_message: interrupts half a second after the cell has printed the marker."""
 
         def hook(message):
             if message["msg_type"] == "stream" and marker in message["content"]["text"]:
+                time.sleep(0.5)
                 self.interrupt()
 
         return hook

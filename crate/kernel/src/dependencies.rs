@@ -106,7 +106,7 @@ fn build(
         bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
     }
     let artifacts = artifacts(&String::from_utf8_lossy(&output.stdout));
-    let packages = packages_of(directory, COLLECTOR)?;
+    let packages = packages_of(directory, COLLECTOR, &library.rustc_version)?;
     let mut externs = Vec::new();
     for (name, id) in packages.dependencies {
         let file = artifacts.get(&id).ok_or_else(|| anyhow!("{name} has no library"))?;

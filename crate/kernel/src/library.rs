@@ -92,7 +92,7 @@ impl Library {
             bail!("building {PACKAGE} failed, see cargo's output above");
         }
         let artifacts = artifacts(&String::from_utf8_lossy(&output.stdout));
-        let packages = packages_of(&workspace, PACKAGE)?;
+        let packages = packages_of(&workspace, PACKAGE, &rustc_version)?;
         let dylib = artifacts
             .get(&packages.id)
             .cloned()
@@ -196,11 +196,16 @@ pub struct Packages {
     pub dependencies: Vec<(String, String)>,
 }
 
-/// Asks cargo about the package called `name`.
-pub fn packages_of(workspace: &Path, name: &str) -> Result<Packages> {
+/// Asks cargo about the package called `name`, as the compiler with this `rustc -vV` builds it.
+pub fn packages_of(workspace: &Path, name: &str, rustc_version: &str) -> Result<Packages> {
+    let host = rustc_version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .context("rustc does not say its host")?;
     let output = Command::new(cargo())
         .current_dir(workspace)
-        .args(["metadata", "--format-version=1"])
+        // Without the filter, cargo downloads what only other systems need.
+        .args(["metadata", "--format-version=1", "--filter-platform", host])
         .stderr(Stdio::inherit())
         .output()?;
     let metadata: Value =

@@ -140,7 +140,10 @@ impl Publisher {
         let data = media(std::mem::take(&mut state.pending));
         if is_result {
             let execution_count = ExecutionCount::new(state.number);
-            self.send(state, ExecuteResult { execution_count, data, ..ExecuteResult::default() });
+            // Left out, it would be sent as null, which Jupyter's message format forbids.
+            let transient = Some(Transient::default());
+            let metadata = Map::new();
+            self.send(state, ExecuteResult { execution_count, data, metadata, transient });
         } else {
             self.send(state, DisplayData::new(data));
         }

@@ -70,11 +70,11 @@ async fn serve(connection: ConnectionInfo, manifest: &Path) -> Result<()> {
     let evaluator = Evaluator::start(manifest, &publisher, ask, &interrupts)?;
     let (end, ended) = oneshot::channel();
     let answer = Answerer { iopub: publish, history: Vec::new(), count: 0 };
-    let shell = tokio::spawn(serve_shell(shell, answer, evaluator.jobs.clone(), publisher));
     tokio::spawn(serve_control(control, interrupts.clone(), end));
     tokio::select! {
         _ = ended => {}
-        _ = shell => {}
+        // Dropped when another branch is first: the evaluator ends once nobody can send it cells.
+        _ = serve_shell(shell, answer, evaluator.jobs.clone(), publisher) => {}
         _ = parent_gone() => {}
         _ = terminated(&interrupts) => {}
     }

@@ -1,10 +1,11 @@
 //! `cargo xtask bench`: how long a notebook keeps its reader waiting, against other kernels.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 
-use crate::process::run;
+use crate::process::{output_of, run};
 use crate::python::Environment;
 use crate::setup::prepare;
 use crate::workspace::Workspace;
@@ -22,13 +23,17 @@ pub struct Arguments {
     /// target/venv-torch if not given
     #[arg(long, value_name = "FOLDER")]
     torch: Option<PathBuf>,
-    /// How many times each kernel is started
+    /// How many times each kernel is started, cold and warm
     #[arg(long, default_value_t = 3)]
     rounds: u32,
+    /// The same for evcxr_jupyter, which takes minutes each time
+    #[arg(long, default_value_t = 1)]
+    stock_rounds: u32,
 }
 
 /// Measures all kernels in one run; the table goes to the screen, the figures to target/bench/.
 pub fn bench(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+    check_library_sources()?;
     let environment = prepare(workspace)?;
     let stock = match &arguments.stock {
         Some(binary) => binary.clone(),
@@ -46,8 +51,29 @@ pub fn bench(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         .arg("--torch")
         .arg(torch)
         .arg(format!("--rounds={}", arguments.rounds))
+        .arg(format!("--stock-rounds={}", arguments.stock_rounds))
         .arg("--output")
         .arg(workspace.target().join("bench/waiting.json")))
+}
+
+/// Without these, evcxr cannot tell the types of variables: cells that define any fail.
+fn check_library_sources() -> Result<()> {
+    let library = match std::env::var_os("RUST_SRC_PATH") {
+        Some(folder) => PathBuf::from(folder),
+        None => {
+            let sysroot = output_of(Command::new("rustc").args(["--print", "sysroot"]))
+                .context("rustc does not run")?;
+            Path::new(&sysroot).join("lib/rustlib/src/rust/library")
+        }
+    };
+    if !library.join("core").is_dir() {
+        bail!(
+            "{STOCK} needs the standard library's sources, and {} does not hold them: \
+             `rustup component add rust-src`, or set RUST_SRC_PATH to a folder that does",
+            library.display()
+        );
+    }
+    Ok(())
 }
 
 fn stock_kernel(workspace: &Workspace) -> Result<PathBuf> {
