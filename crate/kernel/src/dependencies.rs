@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::library::{Library, PROFILE, artifacts, cargo, packages_of, target_dir};
+use crate::library::{Library, Metadata, PROFILE, artifacts, cargo, target_dir};
 use crate::notebook::{Failure, Notebook};
 
 /// The package that collects a notebook's own dependencies.
@@ -106,9 +106,10 @@ fn build(
         bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
     }
     let artifacts = artifacts(&String::from_utf8_lossy(&output.stdout));
-    let packages = packages_of(directory, COLLECTOR, &library.rustc_version)?;
+    let metadata = Metadata::of(directory, &library.rustc_version)?;
+    let collector = metadata.package(COLLECTOR)?;
     let mut externs = Vec::new();
-    for (name, id) in packages.dependencies {
+    for (name, id) in collector.dependencies {
         let file = artifacts.get(&id).ok_or_else(|| anyhow!("{name} has no library"))?;
         externs.push((name, file.clone()));
     }

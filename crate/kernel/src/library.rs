@@ -9,6 +9,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::documentation;
+
 /// The package whose dylib the cells link.
 const PACKAGE: &str = "candle-accelerate-dylib";
 
@@ -92,14 +94,15 @@ impl Library {
             bail!("building {PACKAGE} failed, see cargo's output above");
         }
         let artifacts = artifacts(&String::from_utf8_lossy(&output.stdout));
-        let packages = packages_of(&workspace, PACKAGE, &rustc_version)?;
+        let metadata = Metadata::of(&workspace, &rustc_version)?;
+        let package = metadata.package(PACKAGE)?;
         let dylib = artifacts
-            .get(&packages.id)
+            .get(&package.id)
             .cloned()
             .ok_or_else(|| anyhow!("cargo did not say where it put {PACKAGE}"))?;
         let mut externs =
             vec![(CELL_NAME.to_owned(), dylib.clone()), (PACKAGE.replace('-', "_"), dylib.clone())];
-        for (name, id) in packages.dependencies {
+        for (name, id) in package.dependencies {
             if let Some(path) = artifacts.get(&id).filter(|_| name != CELL_NAME) {
                 externs.push((name, path.clone()));
             }
@@ -122,6 +125,10 @@ impl Library {
         let manifest = Self::manifest(&workspace);
         fs::write(&manifest, serde_json::to_vec_pretty(&library)?)
             .with_context(|| format!("{} cannot be written", manifest.display()))?;
+        // Notebooks work without documentation, if this compiler writes it in another format.
+        if let Err(error) = documentation::build(&library, &metadata, &artifacts) {
+            eprintln!("warning: completion will not know the library: {error:#}");
+        }
         Ok(library)
     }
 }
@@ -188,48 +195,67 @@ pub fn artifacts(messages: &str) -> HashMap<String, PathBuf> {
     found
 }
 
-/// A package of a workspace and what it depends on.
-pub struct Packages {
+/// What cargo knows about a workspace.
+pub struct Metadata(Value);
+
+/// A package and what it depends on.
+pub struct Package {
     /// The package's id.
     pub id: String,
+    /// The library's root file.
+    pub source: PathBuf,
+    /// The edition of Rust that it is written in.
+    pub edition: String,
+    /// The features that are on.
+    pub features: Vec<String>,
     /// What it depends on directly: crate name and package id.
     pub dependencies: Vec<(String, String)>,
 }
 
-/// Asks cargo about the package called `name`, as the compiler with this `rustc -vV` builds it.
-pub fn packages_of(workspace: &Path, name: &str, rustc_version: &str) -> Result<Packages> {
-    let host = rustc_version
-        .lines()
-        .find_map(|line| line.strip_prefix("host: "))
-        .context("rustc does not say its host")?;
-    let output = Command::new(cargo())
-        .current_dir(workspace)
-        // Without the filter, cargo downloads what only other systems need.
-        .args(["metadata", "--format-version=1", "--filter-platform", host])
-        .stderr(Stdio::inherit())
-        .output()?;
-    let metadata: Value =
-        serde_json::from_slice(&output.stdout).context("cargo metadata gave no JSON")?;
-    let id = metadata["packages"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|package| package["name"] == name)
-        .and_then(|package| package["id"].as_str())
-        .ok_or_else(|| anyhow!("{} has no package {name}", workspace.display()))?
-        .to_owned();
-    let node = metadata["resolve"]["nodes"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .find(|node| node["id"] == id.as_str());
-    let dependencies = node
-        .and_then(|node| node["deps"].as_array())
-        .into_iter()
-        .flatten()
-        .filter_map(|dependency| {
-            Some((dependency["name"].as_str()?.to_owned(), dependency["pkg"].as_str()?.to_owned()))
+impl Metadata {
+    /// Asks cargo about `workspace`, as the compiler with this `rustc -vV` builds it.
+    pub fn of(workspace: &Path, rustc_version: &str) -> Result<Self> {
+        let host = rustc_version
+            .lines()
+            .find_map(|line| line.strip_prefix("host: "))
+            .context("rustc does not say its host")?;
+        let output = Command::new(cargo())
+            .current_dir(workspace)
+            // Without the filter, cargo downloads what only other systems need.
+            .args(["metadata", "--format-version=1", "--filter-platform", host])
+            .stderr(Stdio::inherit())
+            .output()?;
+        serde_json::from_slice(&output.stdout).map(Self).context("cargo metadata gave no JSON")
+    }
+
+    /// The package called `name`.
+    pub fn package(&self, name: &str) -> Result<Package> {
+        let array = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let package = array(&self.0["packages"])
+            .into_iter()
+            .find(|package| package["name"] == name)
+            .ok_or_else(|| anyhow!("cargo knows no package {name}"))?;
+        let id = text(&package["id"]).context("cargo metadata has a package without id")?;
+        let node = array(&self.0["resolve"]["nodes"])
+            .into_iter()
+            .find(|node| node["id"] == id.as_str())
+            .unwrap_or_default();
+        let is_library = |target: &Value| {
+            array(&target["kind"]).iter().any(|kind| matches!(kind.as_str(), Some("lib" | "dylib")))
+        };
+        let target = array(&package["targets"]).into_iter().find(is_library).unwrap_or_default();
+        Ok(Package {
+            id,
+            source: text(&target["src_path"]).unwrap_or_default().into(),
+            edition: text(&package["edition"]).unwrap_or_default(),
+            features: array(&node["features"]).iter().filter_map(text).collect(),
+            dependencies: array(&node["deps"])
+                .iter()
+                .filter_map(|dependency| {
+                    Some((text(&dependency["name"])?, text(&dependency["pkg"])?))
+                })
+                .collect(),
         })
-        .collect();
-    Ok(Packages { id, dependencies })
+    }
 }

@@ -11,6 +11,7 @@ use crate::cell::{Binding, Cell, Command, ItemKey, Kind, LineStarts, words};
 use crate::child::{Ask, Child, Sink, describe};
 use crate::commands;
 use crate::compile::{Compiled, Compiler, KEEP};
+use crate::complete::{Definitions, Scope};
 use crate::dependencies::Dependency;
 use crate::diagnostics::{Diagnostic, hide_crate_name};
 use crate::generate::{Origin, Source};
@@ -40,6 +41,7 @@ pub struct Notebook {
     sink: Sink,
     ask: Ask,
     interrupts: Interrupts,
+    scope: Scope,
     pub(crate) timing: bool,
     // Last, so that the folder goes when nothing uses it any more.
     pub(crate) session: Session,
@@ -133,8 +135,15 @@ struct BodyPart {
 }
 
 impl Notebook {
-    /// An empty notebook whose cells print to `sink` and ask for input through `ask`.
-    pub fn new(library: Library, sink: Sink, ask: Ask, interrupts: Interrupts) -> Result<Self> {
+    /// An empty notebook whose cells print to `sink` and ask for input through `ask`, and which
+    /// keeps `scope` up to date.
+    pub fn new(
+        library: Library,
+        sink: Sink,
+        ask: Ask,
+        interrupts: Interrupts,
+        scope: Scope,
+    ) -> Result<Self> {
         let session = Session::new()?;
         let child = Child::start(&library, &sink, &ask)?;
         let compiler = Compiler::new(library, session.directory());
@@ -156,6 +165,7 @@ impl Notebook {
             sink,
             ask,
             interrupts,
+            scope,
             timing: false,
             session,
         })
@@ -163,6 +173,12 @@ impl Notebook {
 
     /// Runs a cell.
     pub fn execute(&mut self, number: usize, code: &str) -> Result<Success, Failure> {
+        let result = self.execute_cell(number, code);
+        self.describe_scope();
+        result
+    }
+
+    fn execute_cell(&mut self, number: usize, code: &str) -> Result<Success, Failure> {
         let cell = Cell::parse(code);
         let mut success = Success::default();
         for command in &cell.commands {
@@ -508,6 +524,15 @@ impl Notebook {
     fn commit(&mut self, prepared: Prepared) {
         self.items = prepared.items;
         self.attributes = prepared.attributes;
+    }
+
+    /// Tells completion and inspection what there is.
+    fn describe_scope(&self) {
+        let variables = self.variables.iter();
+        self.scope.set(Definitions {
+            variables: variables.map(|(name, v)| (name.clone(), v.type_name.clone())).collect(),
+            items: self.items.iter().map(|item| item.text.clone()).collect(),
+        });
     }
 
     /// A new child after the old one has ended with `status`.

@@ -10,8 +10,8 @@ use jupyter_protocol::{
     CodeMirrorMode, CommInfoReply, CompleteReply, ConnectionInfo, ExecuteInput, ExecuteReply,
     ExecuteRequest, ExecutionCount, HelpLink, HistoryEntry, HistoryReply, HistoryRequest,
     InputRequest, InspectReply, InterruptReply, IsCompleteReply, IsCompleteReplyStatus,
-    JupyterMessage, JupyterMessageContent, KernelInfoReply, LanguageInfo, ReplyError, ReplyStatus,
-    ShutdownReply, Status,
+    JupyterMessage, JupyterMessageContent, KernelInfoReply, LanguageInfo, Media, MediaType,
+    ReplyError, ReplyStatus, ShutdownReply, Status,
 };
 use jupyter_zmq_client::{
     Connection, RuntimeError, create_kernel_control_connection, create_kernel_heartbeat_connection,
@@ -21,6 +21,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::cell::{Completeness, completeness};
 use crate::child::Stream;
+use crate::complete::{Assistant, Documentation, Scope};
+use crate::documentation;
+use crate::index::Index;
 use crate::interrupts::Interrupts;
 use crate::library::Library;
 use crate::notebook::{Failure, Notebook, Success};
@@ -67,9 +70,13 @@ async fn serve(connection: ConnectionInfo, manifest: &Path) -> Result<()> {
     let publisher = Arc::new(Publisher::new(publish.clone()));
     let (ask, questions) = mpsc::unbounded_channel();
     tokio::spawn(serve_stdin(stdin, questions, publisher.clone(), interrupts.clone()));
-    let evaluator = Evaluator::start(manifest, &publisher, ask, &interrupts)?;
+    let scope = Scope::default();
+    let evaluator = Evaluator::start(manifest, &publisher, ask, &interrupts, &scope)?;
     let (end, ended) = oneshot::channel();
-    let answer = Answerer { iopub: publish, history: Vec::new(), count: 0 };
+    // Without the index, completion still knows what the notebook defines.
+    let index = Index::load(&documentation::index_path(manifest)).unwrap_or_default();
+    let assistant = Assistant::new(index, scope);
+    let answer = Answerer { iopub: publish, assistant, history: Vec::new(), count: 0 };
     tokio::spawn(serve_control(control, interrupts.clone(), end));
     tokio::select! {
         _ = ended => {}
@@ -181,11 +188,12 @@ impl Evaluator {
         publisher: &Arc<Publisher>,
         questions: mpsc::UnboundedSender<Question>,
         interrupts: &Interrupts,
+        scope: &Scope,
     ) -> Result<Self> {
         let (jobs, queue) = blocking::channel::<Job>();
         let (end, ended) = oneshot::channel();
         let (manifest, interrupts) = (manifest.to_path_buf(), interrupts.clone());
-        let publisher = publisher.clone();
+        let (publisher, scope) = (publisher.clone(), scope.clone());
         std::thread::Builder::new().name("cells".into()).spawn(move || {
             let sink = Arc::new(move |stream, output| publisher.output(stream, output));
             let ask = Arc::new(move |prompt: &str, hidden| {
@@ -196,7 +204,7 @@ impl Evaluator {
                 answered.blocking_recv().map_err(|_| closed())?
             });
             let mut notebook = Library::load(&manifest)
-                .and_then(|library| Notebook::new(library, sink, ask, interrupts))
+                .and_then(|library| Notebook::new(library, sink, ask, interrupts, scope))
                 .map_err(|error| Failure::new("KernelError", format!("{error:#}")));
             for job in queue {
                 let outcome = match &mut notebook {
@@ -327,6 +335,7 @@ async fn serve_shell(
 /// Answers requests on the shell channel.
 struct Answerer {
     iopub: mpsc::UnboundedSender<JupyterMessage>,
+    assistant: Assistant,
     /// The sources of all cells that were run.
     history: Vec<(usize, String)>,
     count: usize,
@@ -409,14 +418,26 @@ impl Answerer {
                 HistoryReply { history: self.history(history), ..HistoryReply::default() }
                     .as_child_of(request)
             }
-            JupyterMessageContent::CompleteRequest(complete) => CompleteReply {
-                cursor_start: complete.cursor_pos,
-                cursor_end: complete.cursor_pos,
-                ..CompleteReply::default()
+            JupyterMessageContent::CompleteRequest(complete) => {
+                let cursor = byte_offset(&complete.code, complete.cursor_pos);
+                let found = self.assistant.complete(&complete.code, cursor);
+                CompleteReply {
+                    matches: found.matches,
+                    cursor_start: complete.code[..found.start].chars().count(),
+                    cursor_end: complete.cursor_pos,
+                    ..CompleteReply::default()
+                }
+                .as_child_of(request)
             }
-            .as_child_of(request),
-            JupyterMessageContent::InspectRequest(_) => {
-                InspectReply::default().as_child_of(request)
+            JupyterMessageContent::InspectRequest(inspect) => {
+                let cursor = byte_offset(&inspect.code, inspect.cursor_pos);
+                let found = self.assistant.inspect(&inspect.code, cursor);
+                InspectReply {
+                    found: found.is_some(),
+                    data: found.map(|found| found.media()).unwrap_or_default(),
+                    ..InspectReply::default()
+                }
+                .as_child_of(request)
             }
             JupyterMessageContent::CommInfoRequest(_) => {
                 CommInfoReply { status: ReplyStatus::Ok, comms: Default::default(), error: None }
@@ -456,6 +477,21 @@ impl Answerer {
                 found[skipped..].iter().map(|cell| entry(cell, *output)).collect()
             }
         }
+    }
+}
+
+/// Jupyter counts characters.
+fn byte_offset(text: &str, characters: usize) -> usize {
+    text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at)
+}
+
+impl Documentation {
+    fn media(&self) -> Media {
+        let docs = self.visible_docs();
+        Media::new(vec![
+            MediaType::Plain(format!("{}\n\n{docs}", self.signature)),
+            MediaType::Markdown(format!("```rust\n{}\n```\n\n{docs}", self.signature)),
+        ])
     }
 }
 
