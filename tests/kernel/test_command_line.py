@@ -49,12 +49,12 @@ def test_install_for_a_user_stays_in_jupyters_data_folder(tmp_path):
 
 
 def test_doctor_finds_nothing_wrong_here():
-    result = command("doctor")
+    result = command("doctor", "--workspace", ROOT)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_doctor_names_a_missing_compiler(tmp_path):
-    result = command("doctor", PATH=str(tmp_path))
+    result = command("doctor", "--workspace", ROOT, PATH=str(tmp_path))
     assert result.returncode != 0
     assert "rustc" in result.stdout + result.stderr
 

@@ -63,3 +63,29 @@ def test_an_interrupt_while_a_cell_compiles_stops_only_that(kernel):
     assert "interrupt" in kernel.fails(slow_to_compile).lower()
     assert time.monotonic() - start < 10
     assert kernel.ok("kept").shown("text/plain") == ["5"]
+
+
+TRAINING = """\
+let mut steps = 0;
+println!("started");
+loop {
+    for batch in &dataloader {
+        batch.get("x")?.sqr()?;
+        steps += 1;
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}"""
+
+
+def test_an_interrupted_training_loop_says_its_step_and_can_go_on(kernel):
+    kernel.ok(FIRST_CELL)
+    kernel.ok(
+        'let dataset = TensorDataset::new([("x", Tensor::arange(0f32, 1000.0, &Device::Cpu)?)])?;\n'
+        "let dataloader = DataLoader::builder(dataset).batch_size(2).build()?;\n"
+        "let weights = Var::zeros(3, DType::F32, &Device::Cpu)?;"
+    )
+    error = kernel.fails(TRAINING, on_message=kernel.interrupt_at("started"))
+    assert "interrupted at step" in error
+    assert kernel.ok("weights.dims()").shown("text/plain") == ["[3]"]
+    cell = kernel.ok('for batch in &dataloader {\n    batch.get("x")?;\n}\nprintln!("done");')
+    assert cell.stdout == "done\n"

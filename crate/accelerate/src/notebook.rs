@@ -184,6 +184,7 @@ struct Request<'a> {
     action: &'static str,
     id: Option<&'a str>,
     wait: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<&'a BTreeMap<String, String>>,
 }
 
