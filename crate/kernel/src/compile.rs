@@ -56,8 +56,9 @@ impl Compiler {
         Self {
             library,
             directory: directory.to_path_buf(),
-            // The library's own code is fully optimised; cells mostly call it.
-            opt_level: "1".to_owned(),
+            // The library's own code is fully optimised, and cells mostly call it. Optimising a
+            // cell as well takes three times as long.
+            opt_level: "0".to_owned(),
             externs: Vec::new(),
             search: Vec::new(),
             linked: Vec::new(),
@@ -121,7 +122,7 @@ impl Compiler {
         command
             .current_dir(&self.directory)
             .args(["--crate-name", CRATE_NAME, "--edition", "2024", "--crate-type", "cdylib", file])
-            .args(["-Cmetadata=notebook", "-Ccodegen-units=16", "-Cdebug-assertions=yes"])
+            .args(["-Cmetadata=notebook", "-Ccodegen-units=1", "-Cdebug-assertions=yes"])
             .arg(format!("-Copt-level={}", self.opt_level))
             .args(["--error-format=json", "--cap-lints=warn"])
             // The types of variables are read off the MIR. Full paths in it are a nightly flag,
