@@ -3,6 +3,7 @@
 mod accelerator;
 pub mod data;
 mod error;
+mod gradient_sink;
 mod gradient_state;
 mod in_place;
 pub mod interrupt;

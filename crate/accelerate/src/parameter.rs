@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Device, Tensor, Var};
 
-use crate::{Error, Result, in_place};
+use crate::{Error, Result, gradient_sink, in_place};
 
 /// A named, trainable tensor with its gradient.
 ///
@@ -268,7 +268,7 @@ pub(crate) fn gradients(loss: &Tensor) -> Result<GradStore> {
             format!("has shape {:?}; reduce it to one number, such as its mean", loss.dims()),
         ));
     }
-    Ok(loss.backward()?)
+    gradient_sink::backward(loss)
 }
 
 impl FromIterator<Parameter> for Parameters {

@@ -2,7 +2,7 @@
 
 use candle_core::Tensor;
 
-use super::encoder::{Activation, Encoder, EncoderConfig, Names};
+use super::encoder::{Encoder, EncoderConfig, Names, activation};
 use super::inputs::Inputs;
 use super::{BaseModel, BaseModelOutput, BertConfig, SequenceClassifier};
 use crate::Result;
@@ -63,7 +63,7 @@ impl BertEncoder {
             width,
             heads: config.num_attention_heads,
             intermediate: config.intermediate_size,
-            activation: Activation::from_name(&config.hidden_act)?,
+            activation: activation(&config.hidden_act)?,
             eps: config.layer_norm_eps,
             attention_dropout: config.attention_probs_dropout_prob,
             attention_output_dropout: config.hidden_dropout_prob,

@@ -2,7 +2,7 @@
 
 use candle_core::Tensor;
 
-use super::encoder::{Activation, Encoder, EncoderConfig, Names};
+use super::encoder::{Encoder, EncoderConfig, Names, activation};
 use super::inputs::Inputs;
 use super::{BaseModel, BaseModelOutput, DistilBertConfig, SequenceClassifier};
 use crate::Result;
@@ -58,7 +58,7 @@ impl DistilBertModel {
             width: config.dim,
             heads: config.n_heads,
             intermediate: config.hidden_dim,
-            activation: Activation::from_name(&config.activation)?,
+            activation: activation(&config.activation)?,
             eps: EPS,
             attention_dropout: config.attention_dropout,
             attention_output_dropout: 0.0,

@@ -5,43 +5,23 @@
 use candle_core::Tensor;
 
 use crate::nn::{Dropout, LayerNorm, Linear, ParameterBuilder};
-use crate::ops::{self, Attention};
+use crate::ops::{self, Activation, Attention};
 use crate::{Error, Result};
 
-/// The function between the two products of the feed-forward part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Activation {
-    Gelu,
-    GeluTanh,
-    Relu,
-    Silu,
-}
-
-impl Activation {
-    /// The activation that a configuration calls `name`.
-    pub(super) fn from_name(name: &str) -> Result<Self> {
-        match name {
-            "gelu" => Ok(Self::Gelu),
-            "gelu_new" | "gelu_pytorch_tanh" => Ok(Self::GeluTanh),
-            "relu" => Ok(Self::Relu),
-            "silu" | "swish" => Ok(Self::Silu),
-            _ => Err(Error::invalid(
-                "activation",
-                format!(
-                    "is \"{name}\"; those that work are gelu, gelu_new, gelu_pytorch_tanh, relu, \
-                     silu, swish"
-                ),
-            )),
-        }
-    }
-
-    fn forward(self, x: &Tensor) -> Result<Tensor> {
-        match self {
-            Self::Gelu => ops::gelu(x),
-            Self::GeluTanh => ops::gelu_tanh(x),
-            Self::Relu => Ok(x.relu()?),
-            Self::Silu => Ok(x.silu()?),
-        }
+/// The activation that a configuration calls `name`.
+pub(super) fn activation(name: &str) -> Result<Activation> {
+    match name {
+        "gelu" => Ok(Activation::Gelu),
+        "gelu_new" | "gelu_pytorch_tanh" => Ok(Activation::GeluTanh),
+        "relu" => Ok(Activation::Relu),
+        "silu" | "swish" => Ok(Activation::Silu),
+        _ => Err(Error::invalid(
+            "activation",
+            format!(
+                "is \"{name}\"; those that work are gelu, gelu_new, gelu_pytorch_tanh, relu, silu, \
+                 swish"
+            ),
+        )),
     }
 }
 
@@ -105,27 +85,19 @@ impl Encoder {
 #[derive(Clone, Debug)]
 struct Layer {
     attention: SelfAttention,
-    attention_norm: LayerNorm,
     feed_forward: FeedForward,
-    output_norm: LayerNorm,
 }
 
 impl Layer {
     fn new(config: &EncoderConfig, names: &Names, builder: &ParameterBuilder) -> Result<Self> {
-        let norm = |name| LayerNorm::new(config.width, config.eps, &builder.child(name));
         Ok(Self {
             attention: SelfAttention::new(config, names, builder)?,
-            attention_norm: norm(names.attention_norm)?,
             feed_forward: FeedForward::new(config, names, builder)?,
-            output_norm: norm(names.output_norm)?,
         })
     }
 
     fn forward(&self, hidden: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
-        let attended = self.attention.forward(hidden, mask)?;
-        let hidden = self.attention_norm.forward(&(attended + hidden)?)?;
-        let output = self.feed_forward.forward(&hidden)?;
-        self.output_norm.forward(&(output + hidden)?)
+        self.feed_forward.forward(&self.attention.forward(hidden, mask)?)
     }
 }
 
@@ -134,10 +106,11 @@ struct SelfAttention {
     query: Linear,
     key: Linear,
     value: Linear,
-    output: Linear,
     heads: usize,
     weights_dropout: Dropout,
+    output: Linear,
     output_dropout: Dropout,
+    norm: LayerNorm,
 }
 
 impl SelfAttention {
@@ -147,25 +120,35 @@ impl SelfAttention {
             query: linear(names.query)?,
             key: linear(names.key)?,
             value: linear(names.value)?,
-            output: linear(names.attention_output)?,
             heads: config.heads,
             weights_dropout: Dropout::new(config.attention_dropout, builder)?,
+            output: linear(names.attention_output)?,
             output_dropout: Dropout::new(config.attention_output_dropout, builder)?,
+            norm: LayerNorm::new(config.width, config.eps, &builder.child(names.attention_norm))?,
         })
     }
 
     fn forward(&self, hidden: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
-        let attended = ops::scaled_dot_product_attention(
-            &self.query.forward(hidden)?,
-            &self.key.forward(hidden)?,
-            &self.value.forward(hidden)?,
-            &Attention {
+        let layer = ops::SelfAttention {
+            query_weight: self.query.weight().tensor(),
+            query_bias: self.query.bias().tensor(),
+            key_weight: self.key.weight().tensor(),
+            key_bias: self.key.bias().tensor(),
+            value_weight: self.value.weight().tensor(),
+            value_bias: self.value.bias().tensor(),
+            attention: Attention {
                 num_heads: self.heads,
                 mask: mask.cloned(),
                 dropout: self.weights_dropout.p(),
             },
-        )?;
-        self.output_dropout.forward(&self.output.forward(&attended)?)
+            output_weight: self.output.weight().tensor(),
+            output_bias: self.output.bias().tensor(),
+            dropout: self.output_dropout.p(),
+            norm_weight: self.norm.weight().tensor(),
+            norm_bias: self.norm.bias().tensor(),
+            eps: self.norm.eps(),
+        };
+        ops::self_attention(hidden, &layer)
     }
 }
 
@@ -175,6 +158,7 @@ struct FeedForward {
     activation: Activation,
     output: Linear,
     dropout: Dropout,
+    norm: LayerNorm,
 }
 
 impl FeedForward {
@@ -185,11 +169,22 @@ impl FeedForward {
             activation: config.activation,
             output: Linear::new(intermediate, width, &builder.child(names.output))?,
             dropout: Dropout::new(config.output_dropout, builder)?,
+            norm: LayerNorm::new(width, config.eps, &builder.child(names.output_norm))?,
         })
     }
 
     fn forward(&self, hidden: &Tensor) -> Result<Tensor> {
-        let intermediate = self.activation.forward(&self.intermediate.forward(hidden)?)?;
-        self.dropout.forward(&self.output.forward(&intermediate)?)
+        let layer = ops::FeedForward {
+            intermediate_weight: self.intermediate.weight().tensor(),
+            intermediate_bias: self.intermediate.bias().tensor(),
+            activation: self.activation,
+            output_weight: self.output.weight().tensor(),
+            output_bias: self.output.bias().tensor(),
+            dropout: self.dropout.p(),
+            norm_weight: self.norm.weight().tensor(),
+            norm_bias: self.norm.bias().tensor(),
+            eps: self.norm.eps(),
+        };
+        ops::feed_forward(hidden, &layer)
     }
 }

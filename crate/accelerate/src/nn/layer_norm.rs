@@ -34,6 +34,21 @@ impl LayerNorm {
         })
     }
 
+    /// The weight.
+    pub fn weight(&self) -> &Parameter {
+        &self.weight
+    }
+
+    /// The bias.
+    pub fn bias(&self) -> &Parameter {
+        &self.bias
+    }
+
+    /// What is added to the variance.
+    pub fn eps(&self) -> f64 {
+        self.eps
+    }
+
     /// [.., size] to [.., size].
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         ops::layer_norm(x, &self.weight.tensor(), &self.bias.tensor(), self.eps)

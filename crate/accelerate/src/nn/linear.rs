@@ -41,6 +41,16 @@ impl Linear {
         })
     }
 
+    /// The weight.
+    pub fn weight(&self) -> &Parameter {
+        &self.weight
+    }
+
+    /// The bias.
+    pub fn bias(&self) -> &Parameter {
+        &self.bias
+    }
+
     /// [.., inputs] to [.., outputs].
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         ops::linear(x, &self.weight.tensor(), Some(&self.bias.tensor()))

@@ -1,13 +1,11 @@
 //! Multi-head scaled dot-product attention.
 
-use std::sync::OnceLock;
-
-use candle_core::backend::BackendStorage as _;
-use candle_core::{CpuStorage, CustomOp3, DType, Layout, Shape, Tensor};
+use candle_core::{DType, Tensor};
 use rayon::prelude::*;
 
 use super::cpu::{self, Matrix, Real, Threads, dispatch};
 use super::dropout::DropMask;
+use super::function::{Function, record};
 use super::softmax::{self, softmax_row};
 use crate::{Error, Result};
 
@@ -83,13 +81,51 @@ pub fn scaled_dot_product_attention(
         let mask = mask.map(|mask| mask.to_dtype(query.dtype())?.contiguous()).transpose()?;
         // A mask that trains needs a gradient, which only the composition gives.
         let trains = mask.as_ref().is_some_and(Tensor::track_op);
-        if query.device().is_cpu() && !trains {
-            let row_statistics = OnceLock::new();
-            query.apply_op3(&key, &value, Fused { sizes, mask, dropout, row_statistics })
-        } else {
-            composed(&query, &key, &value, sizes, mask.as_ref(), dropout)
+        if !query.device().is_cpu() || trains {
+            return composed(&query, &key, &value, sizes, mask.as_ref(), dropout);
         }
+        let dtype = query.dtype();
+        let kernel = Kernel { sizes, mask, dropout };
+        dispatch!(dtype, fused(vec![query, key, value], kernel))
     })
+}
+
+fn fused<T: Real>(args: Vec<Tensor>, kernel: Kernel) -> candle_core::Result<Tensor> {
+    let [query, key, value] = [0, 1, 2].map(|index| cpu::values::<T>(&args[index]));
+    let (out, statistics) = kernel.forward(&query?, &key?, &value?)?;
+    let shape = args[0].shape().clone();
+    record(args, T::to_cpu_storage_owned(out), shape, Saved { kernel, statistics })
+}
+
+/// What the backward pass needs beside the arguments.
+struct Saved<T> {
+    kernel: Kernel,
+    statistics: Vec<T>,
+}
+
+impl<T: Real> Function for Saved<T> {
+    fn name(&self) -> &'static str {
+        "scaled_dot_product_attention"
+    }
+
+    fn backward(
+        &self,
+        args: &[Tensor],
+        out: &Tensor,
+        grad: &Tensor,
+    ) -> candle_core::Result<Vec<Option<Tensor>>> {
+        let [query, key, value] = [0, 1, 2].map(|index| cpu::values::<T>(&args[index]));
+        let grads = self.kernel.backward(
+            &query?,
+            &key?,
+            &value?,
+            &cpu::values(out)?,
+            &cpu::values(grad)?,
+            &self.statistics,
+        )?;
+        let pairs = grads.into_iter().zip(args);
+        pairs.map(|(grad, arg)| cpu::tensor(grad, arg.shape()).map(Some)).collect()
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -194,13 +230,11 @@ fn composed(
     weights.matmul(&value)?.transpose(1, 2)?.reshape((sizes.batch, sizes.queries, sizes.width()))
 }
 
-struct Fused {
+/// Attention on the elements of contiguous CPU tensors.
+pub(super) struct Kernel {
     sizes: Sizes,
     mask: Option<Tensor>,
     dropout: Option<DropMask>,
-    /// The largest score and the inverse sum of exponentials, for each sample, head and query:
-    /// what the backward pass needs to compute the weights again.
-    row_statistics: OnceLock<CpuStorage>,
 }
 
 /// A block of queries of one head of one sample.
@@ -256,7 +290,19 @@ impl<'a, T: Real> Mask<'a, T> {
     }
 }
 
-impl Fused {
+impl Kernel {
+    /// Attention of a tensor of shape [batch, length, width] to itself; none if the options do not
+    /// fit it or need the composition.
+    pub(super) fn of_self(x: &Tensor, options: &Attention) -> Result<Option<Self>> {
+        let sizes = Sizes::new(x, x, x, options.num_heads)?;
+        let mask = options.mask.as_ref().map(|mask| sizes.check_mask(mask)).transpose()?;
+        if mask.is_some_and(Tensor::track_op) {
+            return Ok(None);
+        }
+        let mask = mask.map(|mask| mask.to_dtype(x.dtype())?.contiguous()).transpose()?;
+        Ok(Some(Self { sizes, mask, dropout: DropMask::draw(options.dropout)? }))
+    }
+
     /// The scores of a block of queries, masked: [rows, keys].
     fn scores<T: Real>(
         &self,
@@ -294,12 +340,14 @@ impl Fused {
         }
     }
 
-    fn forward<T: Real>(
+    /// The result, and the largest score and the inverse sum of exponentials for each sample, head
+    /// and query: what the backward pass needs to compute the weights again.
+    pub(super) fn forward<T: Real>(
         &self,
         query: &[T],
         key: &[T],
         value: &[T],
-    ) -> candle_core::Result<CpuStorage> {
+    ) -> candle_core::Result<(Vec<T>, Vec<T>)> {
         let sizes = self.sizes;
         let mask = self.mask.as_ref().map(cpu::values::<T>).transpose()?;
         let mask = self.mask.as_ref().zip(mask.as_deref());
@@ -333,27 +381,24 @@ impl Fused {
                 (out, statistics)
             })
             .collect();
-        let statistics = heads.iter().flat_map(|(_, statistics)| statistics).copied().collect();
-        // The same forward pass never runs twice on one operation.
-        let _ = self.row_statistics.set(T::to_cpu_storage_owned(statistics));
+        let statistics: Vec<T> =
+            heads.iter().flat_map(|(_, statistics)| statistics).copied().collect();
         let outs: Vec<&[T]> = heads.iter().map(|(out, _)| out.as_slice()).collect();
-        Ok(T::to_cpu_storage_owned(sizes.merge(&outs, sizes.queries)))
+        Ok((sizes.merge(&outs, sizes.queries), statistics))
     }
 
     /// The gradients of query, key and value.
-    fn backward<T: Real>(
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn backward<T: Real>(
         &self,
         query: &[T],
         key: &[T],
         value: &[T],
         out: &[T],
         grad: &[T],
+        statistics: &[T],
     ) -> candle_core::Result<[Vec<T>; 3]> {
         let sizes = self.sizes;
-        let Some(statistics) = self.row_statistics.get() else {
-            candle_core::bail!("attention has no forward pass to go back over")
-        };
-        let statistics = statistics.as_slice::<T>()?;
         let mask = self.mask.as_ref().map(cpu::values::<T>).transpose()?;
         let mask = self.mask.as_ref().zip(mask.as_deref());
         let mask = mask.map(|(mask, values)| Mask::new(values, mask.dims()));
@@ -447,70 +492,6 @@ impl Fused {
             sizes.merge(&parts, rows)
         };
         Ok([merge(0, sizes.queries), merge(1, sizes.keys), merge(2, sizes.keys)])
-    }
-}
-
-impl CustomOp3 for Fused {
-    fn name(&self) -> &'static str {
-        "scaled_dot_product_attention"
-    }
-
-    fn cpu_fwd(
-        &self,
-        query: &CpuStorage,
-        query_layout: &Layout,
-        key: &CpuStorage,
-        key_layout: &Layout,
-        value: &CpuStorage,
-        value_layout: &Layout,
-    ) -> candle_core::Result<(CpuStorage, Shape)> {
-        fn run<T: Real>(
-            op: &Fused,
-            query: (&CpuStorage, &Layout),
-            key: (&CpuStorage, &Layout),
-            value: (&CpuStorage, &Layout),
-        ) -> candle_core::Result<CpuStorage> {
-            op.forward(
-                cpu::slice::<T>(query.0, query.1)?,
-                cpu::slice::<T>(key.0, key.1)?,
-                cpu::slice::<T>(value.0, value.1)?,
-            )
-        }
-        let out = dispatch!(
-            query.dtype(),
-            run(self, (query, query_layout), (key, key_layout), (value, value_layout))
-        )?;
-        Ok((out, query_layout.shape().clone()))
-    }
-
-    fn bwd(
-        &self,
-        query: &Tensor,
-        key: &Tensor,
-        value: &Tensor,
-        out: &Tensor,
-        grad: &Tensor,
-    ) -> candle_core::Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        type Gradients = (Option<Tensor>, Option<Tensor>, Option<Tensor>);
-        fn run<T: Real>(
-            op: &Fused,
-            [query, key, value, out, grad]: [&Tensor; 5],
-        ) -> candle_core::Result<Gradients> {
-            let [grad_query, grad_key, grad_value] = op.backward(
-                &cpu::values::<T>(query)?,
-                &cpu::values::<T>(key)?,
-                &cpu::values::<T>(value)?,
-                &cpu::values::<T>(out)?,
-                &cpu::values::<T>(grad)?,
-            )?;
-            Ok((
-                Some(cpu::tensor(grad_query, query.shape())?),
-                Some(cpu::tensor(grad_key, key.shape())?),
-                Some(cpu::tensor(grad_value, value.shape())?),
-            ))
-        }
-        let grad = grad.contiguous()?;
-        dispatch!(query.dtype(), run(self, [query, key, value, out, &grad]))
     }
 }
 

@@ -132,6 +132,20 @@ pub(super) fn widened<const N: usize>(
     Ok(op(converted)?.to_dtype(dtype)?)
 }
 
+/// Whether a kernel can take all of them: on the CPU, and all f32 or all f64.
+pub(super) fn can_fuse(tensors: &[Tensor]) -> bool {
+    tensors.iter().all(|tensor| {
+        tensor.device().is_cpu()
+            && matches!(tensor.dtype(), DType::F32 | DType::F64)
+            && tensor.dtype() == tensors[0].dtype()
+    })
+}
+
+/// The tensors, copied where they are not contiguous.
+pub(super) fn contiguous(tensors: Vec<Tensor>) -> candle_core::Result<Vec<Tensor>> {
+    tensors.into_iter().map(|tensor| tensor.contiguous()).collect()
+}
+
 /// The elements of a contiguous CPU tensor, read-locked.
 pub(super) struct Values<'a, T> {
     storage: StorageRef<'a>,
@@ -206,6 +220,20 @@ pub(super) fn fill_blocks<T: Real>(out: &mut [T], cols: usize, f: impl Fn(usize,
     out.par_chunks_mut(block)
         .enumerate()
         .for_each(|(index, out)| vectorised(|| f(index * block, out)));
+}
+
+/// As [`fill_blocks`], for two results of one size.
+pub(super) fn fill_blocks_of_two<T: Real>(
+    a: &mut [T],
+    b: &mut [T],
+    cols: usize,
+    f: impl Fn(usize, &mut [T], &mut [T]) + Sync,
+) {
+    let block = block_rows(cols) * cols.max(1);
+    a.par_chunks_mut(block)
+        .zip(b.par_chunks_mut(block))
+        .enumerate()
+        .for_each(|(index, (a, b))| vectorised(|| f(index * block, a, b)));
 }
 
 /// As [`fill_blocks`], where each block also adds to sums over all rows: `f(start, block, sums)`.
@@ -387,6 +415,38 @@ pub(super) fn matmul<T: Real>(
             parallelism,
         );
     }
+}
+
+/// `x · weightᵀ + bias`: `x` is [rows, inputs], `weight` is [outputs, inputs].
+pub(super) fn affine<T: Real>(x: &[T], weight: &[T], bias: &[T]) -> Vec<T> {
+    let outputs = bias.len();
+    let inputs = weight.len() / outputs.max(1);
+    let rows = x.len() / inputs.max(1);
+    let mut out = vec![T::zero(); rows * outputs];
+    fill_blocks(&mut out, outputs, |_, out| {
+        out.chunks_exact_mut(outputs).for_each(|row| row.copy_from_slice(bias));
+    });
+    let (x, weight) = (Matrix::rows(x, inputs), Matrix::rows(weight, inputs).t());
+    matmul((rows, inputs, outputs), T::one(), x, weight, true, &mut out, outputs, Threads::All);
+    out
+}
+
+/// `gradᵀ · x`: the gradient of the weight of [`affine`], [outputs, inputs].
+pub(super) fn weight_gradient<T: Real>(grad: &[T], x: &[T], outputs: usize) -> Vec<T> {
+    let rows = grad.len() / outputs.max(1);
+    let inputs = x.len() / rows.max(1);
+    let mut out = vec![T::zero(); outputs * inputs];
+    let (grad, x) = (Matrix::rows(grad, outputs).t(), Matrix::rows(x, inputs));
+    matmul((outputs, rows, inputs), T::one(), grad, x, false, &mut out, inputs, Threads::All);
+    out
+}
+
+/// `sum += grad · weight`: adds the gradient of the input of [`affine`], [rows, inputs].
+pub(super) fn add_input_gradient<T: Real>(grad: &[T], weight: &[T], outputs: usize, sum: &mut [T]) {
+    let rows = grad.len() / outputs.max(1);
+    let inputs = weight.len() / outputs.max(1);
+    let (grad, weight) = (Matrix::rows(grad, outputs), Matrix::rows(weight, inputs));
+    matmul((rows, outputs, inputs), T::one(), grad, weight, true, sum, inputs, Threads::All);
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use candle_core::{CpuStorage, CustomOp1, Device, Layout, Shape, Tensor};
 
 use super::cpu::{self, Real, dispatch};
 use crate::rng::Draw;
-use crate::{Error, Result};
+use crate::{Error, Result, gradient_sink};
 
 /// Zeroes each element with probability `p` and divides the others by `1 - p` (Srivastava et al.,
 /// 2014). Shape and dtype stay.
@@ -26,7 +26,7 @@ use crate::{Error, Result};
 /// ```
 pub fn dropout(x: &Tensor, p: f64) -> Result<Tensor> {
     let Some(mask) = DropMask::draw(p)? else { return Ok(x.clone()) };
-    cpu::widened("dropout", [x], |[x]| mask.apply(&x))
+    mask.apply_to_any(x)
 }
 
 /// Which elements survive: a function of the position, so that the backward pass finds the same
@@ -44,6 +44,11 @@ impl DropMask {
             return Err(Error::invalid("dropout", format!("is {p}; use a probability, 0 to 1")));
         }
         Ok((p > 0.0).then(|| Self { draw: Draw::dropout(), p }))
+    }
+
+    /// `x` with the mask laid over it.
+    pub(super) fn apply_to_any(self, x: &Tensor) -> Result<Tensor> {
+        cpu::widened("dropout", [x], |[x]| self.apply(&x))
     }
 
     /// `x` with the mask laid over it. `x` must be f32 or f64.
@@ -93,15 +98,9 @@ impl CustomOp1 for DropMask {
         Ok((dispatch!(x.dtype(), run(x, layout, self))?, layout.shape().clone()))
     }
 
-    fn bwd(
-        &self,
-        _x: &Tensor,
-        _out: &Tensor,
-        grad: &Tensor,
-    ) -> candle_core::Result<Option<Tensor>> {
+    fn bwd(&self, x: &Tensor, _out: &Tensor, grad: &Tensor) -> candle_core::Result<Option<Tensor>> {
         // The same linear map.
-        let grad = grad.contiguous()?;
-        grad.apply_op1_no_bwd(self).map(Some)
+        gradient_sink::hand_over(x, grad.contiguous()?.apply_op1_no_bwd(self)?)
     }
 }
 

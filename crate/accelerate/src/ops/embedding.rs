@@ -4,7 +4,7 @@ use candle_core::backend::BackendStorage as _;
 use candle_core::{CpuStorage, CustomOp1, DType, Layout, Shape, Tensor};
 
 use super::cpu::{self, Real, dispatch};
-use crate::{Error, Result};
+use crate::{Error, Result, gradient_sink};
 
 /// The rows of `weight` [n, d] that `ids` (any shape, integers below n) name: [.., d].
 ///
@@ -98,7 +98,7 @@ impl CustomOp1 for Embedding {
             grad: &Tensor,
             ids: &[u32],
             padding_id: Option<u32>,
-        ) -> candle_core::Result<Option<Tensor>> {
+        ) -> candle_core::Result<Tensor> {
             let d = weight.dims()[1];
             let grad = grad.contiguous()?;
             let grad = cpu::values::<T>(&grad)?;
@@ -108,9 +108,10 @@ impl CustomOp1 for Embedding {
                     cpu::add_assign(&mut out[*id as usize * d..][..d], grad);
                 }
             }
-            Ok(Some(cpu::tensor(out, weight.shape())?))
+            cpu::tensor(out, weight.shape())
         }
-        dispatch!(weight.dtype(), run(weight, grad, &self.ids, self.padding_id))
+        let grad = dispatch!(weight.dtype(), run(weight, grad, &self.ids, self.padding_id))?;
+        gradient_sink::hand_over(weight, grad)
     }
 }
 

@@ -4,7 +4,7 @@ use candle_core::backend::BackendStorage as _;
 use candle_core::{CpuStorage, CustomOp3, D, Layout, Shape, Tensor};
 
 use super::cpu::{self, Real, dispatch};
-use crate::{Error, Result};
+use crate::{Error, Result, gradient_sink};
 
 /// `(x - mean) / sqrt(variance + eps) * weight + bias` over the last dimension (Ba et al., 2016).
 ///
@@ -74,15 +74,9 @@ impl CustomOp3 for LayerNorm {
             let x = cpu::slice::<T>(x, x_layout)?;
             let weight = cpu::slice::<T>(weight, weight_layout)?;
             let bias = cpu::slice::<T>(bias, bias_layout)?;
-            let n = weight.len();
             let mut out = vec![T::zero(); x.len()];
-            cpu::fill_blocks(&mut out, n, |start, out| {
-                for (out, x) in out.chunks_exact_mut(n).zip(x[start..].chunks_exact(n)) {
-                    let (mean, scale) = statistics(x, eps);
-                    for i in 0..n {
-                        out[i] = (x[i] - mean) * scale * weight[i] + bias[i];
-                    }
-                }
+            cpu::fill_blocks(&mut out, weight.len(), |start, out| {
+                normalise_rows(&x[start..], weight, bias, eps, out);
             });
             Ok(T::to_cpu_storage_owned(out))
         }
@@ -97,7 +91,7 @@ impl CustomOp3 for LayerNorm {
         &self,
         x: &Tensor,
         weight: &Tensor,
-        _bias: &Tensor,
+        bias: &Tensor,
         _out: &Tensor,
         grad: &Tensor,
     ) -> candle_core::Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
@@ -106,39 +100,65 @@ impl CustomOp3 for LayerNorm {
             weight: &Tensor,
             grad: &Tensor,
             eps: f64,
-        ) -> candle_core::Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        ) -> candle_core::Result<[Tensor; 3]> {
+            let n = weight.elem_count();
             let grad = grad.contiguous()?;
-            let (x_values, weight) = (cpu::values::<T>(x)?, cpu::values::<T>(weight)?);
-            let grad = cpu::values::<T>(&grad)?;
-            let (x_values, weight, grad) = (&*x_values, &*weight, &*grad);
-            let n = weight.len();
-            let count = T::from_f64(n as f64);
-            let mut grad_x = vec![T::zero(); x_values.len()];
-            let sums = cpu::fill_blocks_and_sum(&mut grad_x, n, 2 * n, |start, out, sums| {
-                let (weight_sum, bias_sum) = sums.split_at_mut(n);
-                let rows = x_values[start..].chunks_exact(n).zip(grad[start..].chunks_exact(n));
-                for (out, (x, grad)) in out.chunks_exact_mut(n).zip(rows) {
-                    let (mean, scale) = statistics(x, eps);
-                    let mean_grad = cpu::sum(n, |i| grad[i] * weight[i]) / count;
-                    let mean_product =
-                        cpu::sum(n, |i| grad[i] * weight[i] * (x[i] - mean)) * scale / count;
-                    for i in 0..n {
-                        let normalised = (x[i] - mean) * scale;
-                        out[i] =
-                            scale * (grad[i] * weight[i] - mean_grad - normalised * mean_product);
-                        weight_sum[i] += grad[i] * normalised;
-                        bias_sum[i] += grad[i];
-                    }
-                }
-            });
-            Ok((
-                Some(cpu::tensor(grad_x, x.shape())?),
-                Some(cpu::tensor(sums[..n].to_vec(), n)?),
-                Some(cpu::tensor(sums[n..].to_vec(), n)?),
-            ))
+            let [grad_x, grad_weight, grad_bias] = backward(
+                &*cpu::values::<T>(x)?,
+                &*cpu::values::<T>(weight)?,
+                &*cpu::values::<T>(&grad)?,
+                eps,
+            );
+            Ok([
+                cpu::tensor(grad_x, x.shape())?,
+                cpu::tensor(grad_weight, n)?,
+                cpu::tensor(grad_bias, n)?,
+            ])
         }
-        dispatch!(x.dtype(), run(x, weight, grad, self.eps))
+        let [grad_x, grad_weight, grad_bias] =
+            dispatch!(x.dtype(), run(x, weight, grad, self.eps))?;
+        Ok((
+            gradient_sink::hand_over(x, grad_x)?,
+            gradient_sink::hand_over(weight, grad_weight)?,
+            gradient_sink::hand_over(bias, grad_bias)?,
+        ))
     }
+}
+
+/// `out = layer_norm(x)`, for as many rows as `out` has.
+#[inline(always)]
+pub(super) fn normalise_rows<T: Real>(x: &[T], weight: &[T], bias: &[T], eps: f64, out: &mut [T]) {
+    let n = weight.len();
+    for (out, x) in out.chunks_exact_mut(n).zip(x.chunks_exact(n)) {
+        let (mean, scale) = statistics(x, eps);
+        for i in 0..n {
+            out[i] = (x[i] - mean) * scale * weight[i] + bias[i];
+        }
+    }
+}
+
+/// The gradients of x, weight and bias.
+pub(super) fn backward<T: Real>(x: &[T], weight: &[T], grad: &[T], eps: f64) -> [Vec<T>; 3] {
+    let n = weight.len();
+    let count = T::from_f64(n as f64);
+    let mut grad_x = vec![T::zero(); x.len()];
+    let mut sums = cpu::fill_blocks_and_sum(&mut grad_x, n, 2 * n, |start, out, sums| {
+        let (weight_sum, bias_sum) = sums.split_at_mut(n);
+        let rows = x[start..].chunks_exact(n).zip(grad[start..].chunks_exact(n));
+        for (out, (x, grad)) in out.chunks_exact_mut(n).zip(rows) {
+            let (mean, scale) = statistics(x, eps);
+            let mean_grad = cpu::sum(n, |i| grad[i] * weight[i]) / count;
+            let mean_product = cpu::sum(n, |i| grad[i] * weight[i] * (x[i] - mean)) * scale / count;
+            for i in 0..n {
+                let normalised = (x[i] - mean) * scale;
+                out[i] = scale * (grad[i] * weight[i] - mean_grad - normalised * mean_product);
+                weight_sum[i] += grad[i] * normalised;
+                bias_sum[i] += grad[i];
+            }
+        }
+    });
+    let grad_bias = sums.split_off(n);
+    [grad_x, sums, grad_bias]
 }
 
 /// Mean and 1 / sqrt(variance + eps) of a row.

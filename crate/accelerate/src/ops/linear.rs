@@ -3,8 +3,8 @@
 use candle_core::backend::BackendStorage as _;
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, Layout, Shape, Tensor};
 
-use super::cpu::{self, Matrix, Real, Threads, dispatch};
-use crate::{Error, Result};
+use super::cpu::{self, Real, dispatch};
+use crate::{Error, Result, gradient_sink};
 
 /// `x · weightᵀ + bias`.
 ///
@@ -76,26 +76,11 @@ impl Linear {
             weight: Stored<'_>,
             bias: Option<Stored<'_>>,
         ) -> candle_core::Result<CpuStorage> {
-            let (m, n) = weight.1.shape().dims2()?;
+            let (m, _) = weight.1.shape().dims2()?;
             let (x, weight) = (cpu::slice::<T>(x.0, x.1)?, cpu::slice::<T>(weight.0, weight.1)?);
-            let rows = x.len() / n.max(1);
-            let mut out = vec![T::zero(); rows * m];
             let bias = bias.map(|(bias, layout)| cpu::slice::<T>(bias, layout)).transpose()?;
-            if let Some(bias) = bias {
-                cpu::fill_blocks(&mut out, m, |_, out| {
-                    out.chunks_exact_mut(m).for_each(|row| row.copy_from_slice(bias));
-                });
-            }
-            cpu::matmul(
-                (rows, n, m),
-                T::one(),
-                Matrix::rows(x, n),
-                Matrix::rows(weight, n).t(),
-                bias.is_some(),
-                &mut out,
-                m,
-                Threads::All,
-            );
+            let zeros = if bias.is_none() { vec![T::zero(); m] } else { Vec::new() };
+            let out = cpu::affine(x, weight, bias.unwrap_or(&zeros));
             Ok(T::to_cpu_storage_owned(out))
         }
         let mut dims = x.1.dims().to_vec();
@@ -121,41 +106,24 @@ impl Linear {
             let grad = grad.contiguous()?;
             let grad = cpu::values::<T>(&grad)?;
             let (m, n) = weight.dims2()?;
-            let rows = x.elem_count() / n.max(1);
             let grad_x = if x.track_op() {
-                let mut out = vec![T::zero(); rows * n];
-                cpu::matmul(
-                    (rows, m, n),
-                    T::one(),
-                    Matrix::rows(&grad, m),
-                    Matrix::rows(&cpu::values::<T>(weight)?, n),
-                    false,
-                    &mut out,
-                    n,
-                    Threads::All,
-                );
-                Some(cpu::tensor(out, x.shape())?)
+                let mut out = vec![T::zero(); x.elem_count()];
+                cpu::add_input_gradient(&grad, &cpu::values::<T>(weight)?, m, &mut out);
+                gradient_sink::hand_over(x, cpu::tensor(out, x.shape())?)?
             } else {
                 None
             };
             let grad_weight = if weight.track_op() {
-                let mut out = vec![T::zero(); m * n];
-                cpu::matmul(
-                    (m, rows, n),
-                    T::one(),
-                    Matrix::rows(&grad, m).t(),
-                    Matrix::rows(&cpu::values::<T>(x)?, n),
-                    false,
-                    &mut out,
-                    n,
-                    Threads::All,
-                );
-                Some(cpu::tensor(out, (m, n))?)
+                let out = cpu::weight_gradient(&grad, &cpu::values::<T>(x)?, m);
+                gradient_sink::hand_over(weight, cpu::tensor(out, (m, n))?)?
             } else {
                 None
             };
             let grad_bias = match bias {
-                Some(bias) if bias.track_op() => Some(cpu::tensor(cpu::column_sums(&grad, m), m)?),
+                Some(bias) if bias.track_op() => {
+                    let out = cpu::tensor(cpu::column_sums(&grad, m), m)?;
+                    gradient_sink::hand_over(bias, out)?
+                }
                 _ => None,
             };
             Ok([grad_x, grad_weight, grad_bias])

@@ -4,7 +4,7 @@ use candle_core::backend::BackendStorage as _;
 use candle_core::{CpuStorage, CustomOp2, D, Layout, Shape, Tensor};
 
 use super::cpu::{self, Real, dispatch};
-use crate::{Error, Result};
+use crate::{Error, Result, gradient_sink};
 
 /// `x / sqrt(mean(x²) + eps) * weight` over the last dimension (Zhang and Sennrich, 2019).
 ///
@@ -92,7 +92,7 @@ impl CustomOp2 for RmsNorm {
             weight: &Tensor,
             grad: &Tensor,
             eps: f64,
-        ) -> candle_core::Result<(Option<Tensor>, Option<Tensor>)> {
+        ) -> candle_core::Result<(Tensor, Tensor)> {
             let grad = grad.contiguous()?;
             let (x_values, weight) = (cpu::values::<T>(x)?, cpu::values::<T>(weight)?);
             let grad = cpu::values::<T>(&grad)?;
@@ -112,9 +112,10 @@ impl CustomOp2 for RmsNorm {
                     }
                 }
             });
-            Ok((Some(cpu::tensor(grad_x, x.shape())?), Some(cpu::tensor(grad_weight, n)?)))
+            Ok((cpu::tensor(grad_x, x.shape())?, cpu::tensor(grad_weight, n)?))
         }
-        dispatch!(x.dtype(), run(x, weight, grad, self.eps))
+        let (grad_x, grad_weight) = dispatch!(x.dtype(), run(x, weight, grad, self.eps))?;
+        Ok((gradient_sink::hand_over(x, grad_x)?, gradient_sink::hand_over(weight, grad_weight)?))
     }
 }
 

@@ -115,7 +115,7 @@ fn weighted_sum(out: &Tensor) -> Tensor {
     (out * weights).unwrap().sum_all().unwrap()
 }
 
-/// The largest difference, relative to the largest element.
+/// The largest difference; relative to the largest element where that is above 1.
 fn distance(a: &Tensor, b: &Tensor) -> f64 {
     let largest = |t: &Tensor| {
         let values = t.flatten_all().unwrap().to_vec1::<f64>().unwrap();
@@ -124,5 +124,5 @@ fn distance(a: &Tensor, b: &Tensor) -> f64 {
     assert_eq!(a.dims(), b.dims());
     let difference = largest(&(a - b).unwrap());
     assert!(!difference.is_nan());
-    difference / largest(b).max(1e-3)
+    difference / largest(b).max(1.0)
 }
