@@ -104,9 +104,9 @@ impl CustomOp3 for LayerNorm {
             let n = weight.elem_count();
             let grad = grad.contiguous()?;
             let [grad_x, grad_weight, grad_bias] = backward(
-                &*cpu::values::<T>(x)?,
-                &*cpu::values::<T>(weight)?,
-                &*cpu::values::<T>(&grad)?,
+                &cpu::values::<T>(x)?,
+                &cpu::values::<T>(weight)?,
+                &cpu::values::<T>(&grad)?,
                 eps,
             );
             Ok([

@@ -74,15 +74,16 @@ pub struct SelfAttention {
 /// ```
 pub fn self_attention(x: &Tensor, layer: &SelfAttention) -> Result<Tensor> {
     let args = layer.args(x);
-    if layer.fits(x) && cpu::can_fuse(&args) {
-        if let Some(kernel) = Kernel::of_self(x, &layer.attention)? {
-            let dropout = DropMask::draw(layer.dropout)?;
-            let args = cpu::contiguous(args)?;
-            return Ok(match x.dtype() {
-                DType::F32 => fused::<f32>(args, layer.eps, kernel, dropout),
-                _ => fused::<f64>(args, layer.eps, kernel, dropout),
-            }?);
-        }
+    if layer.fits(x)
+        && cpu::can_fuse(&args)
+        && let Some(kernel) = Kernel::of_self(x, &layer.attention)?
+    {
+        let dropout = DropMask::draw(layer.dropout)?;
+        let args = cpu::contiguous(args)?;
+        return Ok(match x.dtype() {
+            DType::F32 => fused::<f32>(args, layer.eps, kernel, dropout),
+            _ => fused::<f64>(args, layer.eps, kernel, dropout),
+        }?);
     }
     composed(x, layer)
 }
