@@ -15,4 +15,4 @@ pub use crate::optim::{
 };
 pub use crate::schedule::*;
 pub use crate::tokenizer::AutoTokenizer;
-pub use crate::{Accelerator, Parameter, Parameters, Prepare, set_seed};
+pub use crate::{Accelerator, Parameter, Parameters, Prepare, nn, ops, set_seed};

@@ -161,6 +161,35 @@ fn saved_models_load_again_with_the_same_logits() {
 }
 
 #[test]
+#[ignore = "needs CANDLE_ACCELERATE_PYTHON, a Python with torch and transformers"]
+fn saved_models_load_in_transformers_with_the_same_logits() {
+    const SCRIPT: &str = "
+import sys, torch, transformers
+from safetensors.torch import load_file
+folder, expected = sys.argv[1], load_file(sys.argv[2])
+model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
+    folder, output_loading_info=True)
+assert not report['missing_keys'] and not report['unexpected_keys'], report
+names = ['input_ids', 'attention_mask', 'token_type_ids']
+logits = model.eval()(**{n: expected[n] for n in names if n in expected}).logits
+assert (logits - expected['logits']).abs().max() < 1e-5
+";
+    let python = std::env::var_os("CANDLE_ACCELERATE_PYTHON").unwrap();
+    for folder in ["distilbert", "bert", "roberta"] {
+        let model = AutoModelForSequenceClassification::from_pretrained(fixture(folder)).unwrap();
+        let saved = tempfile::tempdir().unwrap();
+        model.save_pretrained(saved.path()).unwrap();
+        let status = std::process::Command::new(&python)
+            .args(["-c", SCRIPT])
+            .arg(saved.path())
+            .arg(fixture(&format!("{folder}/expected.safetensors")))
+            .status()
+            .unwrap();
+        assert!(status.success(), "{folder}");
+    }
+}
+
+#[test]
 fn a_base_model_loads_from_a_classifier_and_a_classifier_from_a_base_model() {
     for folder in ["distilbert", "bert"] {
         let expected = tensors(&format!("{folder}/expected.safetensors"));
