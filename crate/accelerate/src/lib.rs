@@ -13,6 +13,7 @@ pub mod notebook;
 pub mod ops;
 pub mod optim;
 mod parameter;
+pub mod plot;
 pub mod prelude;
 mod progress;
 pub mod rng;
