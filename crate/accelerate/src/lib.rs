@@ -27,3 +27,7 @@ pub use gradient_state::GradientState;
 pub use parameter::{Parameter, Parameters};
 pub use progress::Progress;
 pub use rng::set_seed;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
