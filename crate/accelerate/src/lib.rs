@@ -7,6 +7,7 @@ mod gradient_sink;
 mod gradient_state;
 mod in_place;
 pub mod interrupt;
+pub mod metrics;
 pub mod model;
 pub mod nn;
 pub mod notebook;

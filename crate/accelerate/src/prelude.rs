@@ -7,6 +7,7 @@ pub use crate::data::paraphrase::ParaphraseDataset;
 pub use crate::data::{
     Batch, DataCollatorWithPadding, DataLoader, Dataset, InMemoryDataset, Sample, TensorDataset,
 };
+pub use crate::metrics::ClassificationMetrics;
 pub use crate::model::{
     AutoConfig, AutoModel, AutoModelForSequenceClassification, Loss, Model, PretrainedOptions,
 };
