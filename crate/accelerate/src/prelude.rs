@@ -14,7 +14,7 @@ pub use crate::model::{
 pub use crate::optim::{
     Adam, AdamConfig, AdamW, Optimizer, ParamGroup, ParamGroups, Sgd, SgdConfig,
 };
-pub use crate::plot::{BarChart, Histogram, LineChart, ScatterChart, Theme};
+pub use crate::plot::{BarChart, Histogram, LineChart, LiveChart, ScatterChart, Theme};
 pub use crate::schedule::*;
 pub use crate::tokenizer::AutoTokenizer;
-pub use crate::{Accelerator, Parameter, Parameters, Prepare, nn, ops, set_seed};
+pub use crate::{Accelerator, Parameter, Parameters, Prepare, nn, notebook, ops, set_seed};
