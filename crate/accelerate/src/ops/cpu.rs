@@ -213,13 +213,28 @@ pub(super) fn vectorised<R>(f: impl FnOnce() -> R) -> R {
 /// Fills `out` block by block, in parallel: `f(start, block)` gets each block and the index of its
 /// first element. Blocks hold whole rows of `cols` elements.
 pub(super) fn fill_blocks<T: Real>(out: &mut [T], cols: usize, f: impl Fn(usize, &mut [T]) + Sync) {
-    let block = block_rows(cols) * cols.max(1);
-    if out.len() <= block {
-        return vectorised(|| f(0, out));
+    fill_in_blocks_of(block_rows(cols) * cols.max(1), out, f);
+}
+
+/// As [`fill_blocks`], where each element of `out` stands for a row of `cols` elements.
+pub(super) fn fill_per_row<T: Real>(
+    out: &mut [T],
+    cols: usize,
+    f: impl Fn(usize, &mut [T]) + Sync,
+) {
+    fill_in_blocks_of(block_rows(cols), out, f);
+}
+
+fn fill_in_blocks_of<T: Real>(block: usize, out: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
+    match out.len() {
+        0 => {}
+        // Not worth waking another thread.
+        len if len <= block => vectorised(|| f(0, out)),
+        _ => out
+            .par_chunks_mut(block)
+            .enumerate()
+            .for_each(|(index, out)| vectorised(|| f(index * block, out))),
     }
-    out.par_chunks_mut(block)
-        .enumerate()
-        .for_each(|(index, out)| vectorised(|| f(index * block, out)));
 }
 
 /// As [`fill_blocks`], for two results of one size.
@@ -432,9 +447,12 @@ pub(super) fn affine<T: Real>(x: &[T], weight: &[T], bias: &[T]) -> Vec<T> {
 }
 
 /// `gradᵀ · x`: the gradient of the weight of [`affine`], [outputs, inputs].
-pub(super) fn weight_gradient<T: Real>(grad: &[T], x: &[T], outputs: usize) -> Vec<T> {
+pub(super) fn weight_gradient<T: Real>(
+    grad: &[T],
+    x: &[T],
+    (outputs, inputs): (usize, usize),
+) -> Vec<T> {
     let rows = grad.len() / outputs.max(1);
-    let inputs = x.len() / rows.max(1);
     let mut out = vec![T::zero(); outputs * inputs];
     let (grad, x) = (Matrix::rows(grad, outputs).t(), Matrix::rows(x, inputs));
     matmul((outputs, rows, inputs), T::one(), grad, x, false, &mut out, inputs, Threads::All);

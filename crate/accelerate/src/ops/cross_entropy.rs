@@ -191,8 +191,7 @@ impl CustomOp1 for Samples {
             let logits = cpu::slice::<T>(logits, layout)?;
             let classes = layout.dims()[1];
             let mut losses = vec![T::zero(); op.targets.len()];
-            // As many samples in a block as there would be rows of logits.
-            cpu::fill_blocks(&mut losses, 1, |start, losses| {
+            cpu::fill_per_row(&mut losses, classes, |start, losses| {
                 for (sample, loss) in (start..).zip(losses) {
                     let Some(target) = op.targets[sample] else { continue };
                     let row = &logits[sample * classes..][..classes];

@@ -166,7 +166,7 @@ impl<T: Real> Function for Saved<T> {
         cpu::add_input_gradient(hidden, weight, bias.len(), &mut grads.residual);
         let ready = [
             grads.residual,
-            cpu::weight_gradient(hidden, x, bias.len()),
+            cpu::weight_gradient(hidden, x, args[1].dims2()?),
             cpu::column_sums(hidden, bias.len()),
             grads.weight,
             grads.bias,

@@ -114,7 +114,7 @@ impl Linear {
                 None
             };
             let grad_weight = if weight.track_op() {
-                let out = cpu::weight_gradient(&grad, &cpu::values::<T>(x)?, m);
+                let out = cpu::weight_gradient(&grad, &cpu::values::<T>(x)?, (m, n));
                 gradient_sink::hand_over(weight, cpu::tensor(out, (m, n))?)?
             } else {
                 None

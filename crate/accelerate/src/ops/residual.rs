@@ -61,6 +61,7 @@ impl<T: Real> Residual<T> {
         grad: &[T],
     ) -> ResidualGradients<T> {
         let outputs = parameters.bias.len();
+        let inputs = parameters.weight.len() / outputs.max(1);
         let [residual, norm_weight, norm_bias] =
             layer_norm::backward(&self.sum, parameters.norm_weight, grad, self.eps);
         let dropped = self.dropout.map(|dropout| {
@@ -73,7 +74,7 @@ impl<T: Real> Residual<T> {
         cpu::add_input_gradient(grad, parameters.weight, outputs, &mut grad_x);
         ResidualGradients {
             x: grad_x,
-            weight: cpu::weight_gradient(grad, x, outputs),
+            weight: cpu::weight_gradient(grad, x, (outputs, inputs)),
             bias: cpu::column_sums(grad, outputs),
             residual,
             norm_weight,

@@ -191,7 +191,7 @@ impl<T: Real> Function for Saved<T> {
         for (grad, weight) in inner.iter().zip([1, 3, 5]) {
             let n = values[weight + 1].len();
             cpu::add_input_gradient(grad, &values[weight], n, &mut grads[0]);
-            grads.extend([cpu::weight_gradient(grad, x, n), cpu::column_sums(grad, n)]);
+            grads.extend([cpu::weight_gradient(grad, x, (n, n)), cpu::column_sums(grad, n)]);
         }
         grads.extend([outer.weight, outer.bias, outer.norm_weight, outer.norm_bias]);
         let pairs = grads.into_iter().zip(args);
