@@ -120,6 +120,12 @@ def test_a_type_annotation_is_not_needed(kernel):
     assert kernel.ok("pairs[2]").shown("text/plain") == ["(2, 1.0)"]
 
 
-def test_a_type_that_cannot_be_kept_is_explained(kernel):
-    error = kernel.fails('let text = String::from("a b");\nlet words = text.split(\' \');')
-    assert "words" in error
+def test_a_value_that_cannot_be_kept_works_in_its_cell_and_a_later_use_says_why(kernel):
+    kernel.ok("let double = |x: i32| 2 * x;\nassert_eq!(double(4), 8);")
+    error = kernel.fails("double(5)")
+    assert "closure" in error and "box it" in error
+    kernel.ok("let text = String::from(\"a b\");\nlet words = text.split(' ');\nassert_eq!(words.count(), 2);")
+    kernel.ok("let v = vec![1, 2];\nlet first = &v[0];\nassert_eq!(*first, 1);")
+    assert kernel.ok("v.len()").shown("text/plain") == ["2"]
+    assert "borrows" in kernel.fails("first")
+

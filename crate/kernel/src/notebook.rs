@@ -34,6 +34,8 @@ pub struct Notebook {
     pub(crate) compiler: Compiler,
     pub(crate) variables: BTreeMap<String, Variable>,
     pub(crate) dependencies: Vec<Dependency>,
+    /// Variables that cells defined but that could not be kept, and why.
+    unkept: BTreeMap<String, String>,
     items: Vec<StoredItem>,
     attributes: BTreeSet<String>,
     sources: BTreeMap<usize, String>,
@@ -158,6 +160,7 @@ impl Notebook {
             compiler,
             variables: BTreeMap::new(),
             dependencies: Vec::new(),
+            unkept: BTreeMap::new(),
             items: vec![prelude],
             attributes: BTreeSet::new(),
             sources: BTreeMap::new(),
@@ -329,7 +332,7 @@ impl Notebook {
     fn build(&mut self, number: usize, prepared: &mut Prepared) -> Result<Built, Failure> {
         let file = format!("cell_{number}.rs");
         let mut moved = BTreeSet::new();
-        let mut unkept = BTreeSet::new();
+        let mut unkept = BTreeMap::new();
         for _ in 0..ATTEMPTS {
             let source = self.generate(number, prepared, &moved, &unkept);
             let compiled = self
@@ -341,13 +344,17 @@ impl Notebook {
                     return Err(Failure::new("Interrupted", "interrupted while compiling"));
                 }
                 Compiled::Object { path, types, warnings } => {
-                    check_types(&types)?;
+                    let nameless = nameless(&types);
+                    if !nameless.is_empty() {
+                        unkept.extend(nameless);
+                        continue;
+                    }
                     let warnings = warnings
                         .iter()
                         .filter(|warning| warning.is_in_cell(&source, &file))
                         .map(|warning| warning.render(&source, &file, &self.sources) + "\n")
                         .collect();
-                    return Ok(Built { path, types, warnings, source, moved });
+                    return Ok(Built { path, types, warnings, source, moved, unkept });
                 }
                 Compiled::Errors(errors) => errors,
             };
@@ -356,11 +363,14 @@ impl Notebook {
                 for origin in error.origins(&source, &file) {
                     match origin {
                         Origin::Restore(name) => moved.insert(name.clone()),
-                        Origin::Define(name) => unkept.insert(name.clone()),
+                        Origin::Define(name) => unkept
+                            .insert(name.clone(), "was moved by that cell".to_owned())
+                            .is_none(),
                         _ => false,
                     };
                 }
             }
+            unkept.extend(borrowers(&errors, &source, &file));
             if moved.len() + unkept.len() == before {
                 return Err(self.compile_failure(&errors, &source, &file));
             }
@@ -373,7 +383,7 @@ impl Notebook {
         number: usize,
         prepared: &Prepared,
         moved: &BTreeSet<String>,
-        unkept: &BTreeSet<String>,
+        unkept: &BTreeMap<String, String>,
     ) -> Source {
         let mut source = Source::default();
         source.push(LINTS);
@@ -399,7 +409,7 @@ impl Notebook {
             .defined
             .iter()
             .map(|binding| binding.name.as_str())
-            .filter(|name| !unkept.contains(*name))
+            .filter(|name| !unkept.contains_key(*name))
             .collect();
         for name in &kept {
             let plain = name.trim_start_matches("r#");
@@ -455,7 +465,8 @@ impl Notebook {
         source.push("::std::result::Result::Ok(__new) });");
         for name in prepared.used.iter().filter(|name| !moved.contains(*name)) {
             // A variable of the same name that this cell defines has replaced it.
-            let condition = if kept.contains(&name.as_str()) {
+            let is_replaced = prepared.defined.iter().any(|binding| binding.name == *name);
+            let condition = if is_replaced {
                 "if !matches!(__outcome, candle_accelerate::cell::Outcome::Done) "
             } else {
                 ""
@@ -491,6 +502,8 @@ impl Notebook {
         variables.retain(|name, _| reply.variables.contains(name));
         self.variables = variables;
         if reply.outcome == "done" {
+            self.unkept.retain(|name, _| !self.variables.contains_key(name));
+            self.unkept.extend(built.unkept.clone());
             self.commit(prepared);
             return Ok(());
         }
@@ -567,9 +580,7 @@ impl Notebook {
     }
 
     fn compile_failure(&self, errors: &[Diagnostic], source: &Source, file: &str) -> Failure {
-        if let Some(failure) =
-            unkeepable(errors, source, file).or_else(|| unshowable(errors, source, file))
-        {
+        if let Some(failure) = unshowable(errors, source, file) {
             return failure;
         }
         let in_cell: Vec<_> =
@@ -580,7 +591,7 @@ impl Notebook {
             .into_iter()
             .filter(|error| !error.spans.is_empty() || !error.message.starts_with("aborting"))
             .collect();
-        let traceback = shown
+        let mut traceback: Vec<String> = shown
             .iter()
             .map(|error| match (error.is_in_cell(source, file), &error.rendered) {
                 (false, Some(rendered)) => rendered.clone(),
@@ -594,6 +605,12 @@ impl Notebook {
             }
             None => hide_crate_name(first),
         };
+        let missing = shown.iter().filter(|error| error.code() == "E0425");
+        for (name, reason) in &self.unkept {
+            if missing.clone().any(|error| error.message.contains(&format!("`{name}`"))) {
+                traceback.push(format!("'{name}' was not kept for later cells: it {reason}."));
+            }
+        }
         let name = shown.first().map_or("", |error| error.code());
         let name = if name.is_empty() { "CompileError".to_owned() } else { name.to_owned() };
         Failure { name, message, traceback }
@@ -625,6 +642,7 @@ struct Built {
     warnings: String,
     source: Source,
     moved: BTreeSet<String>,
+    unkept: BTreeMap<String, String>,
 }
 
 fn symbol(number: usize) -> String {
@@ -657,27 +675,22 @@ fn add_item(items: &mut Vec<StoredItem>, item: StoredItem) -> Option<StoredItem>
     old
 }
 
-/// Refuses variables whose type has no name, before the cell runs.
-fn check_types(types: &BTreeMap<String, String>) -> Result<(), Failure> {
-    for (name, ty) in types {
-        let advice = if ty.contains("{closure") {
-            "is a closure, whose type has no name. Box it (let f: Box<dyn Fn(i32) -> i32> = …)"
+/// The variables whose type cannot be written down, and why.
+fn nameless(types: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let reason = |ty: &str| {
+        if ty.contains("{closure") {
+            Some(
+                "is a closure, whose type has no name; box it (let f: Box<dyn Fn(i32) -> i32> = …)",
+            )
         } else if ty.contains("{async") {
-            "is a future, whose type has no name. Await it in this cell, or box it"
+            Some("is a future, whose type has no name; await it in that cell, or box it")
         } else if ty.contains('{') || ty.contains("impl ") {
-            "has a type without a name. Give it one (let f: fn(i32) -> i32 = …), or box it"
+            Some("has a type without a name; give it one (let f: fn(i32) -> i32 = …), or box it")
         } else {
-            continue;
-        };
-        return Err(Failure::new(
-            "CompileError",
-            format!(
-                "the variable '{name}' {advice}, or put braces around the code: what is inside \
-                 braces is not kept for later cells"
-            ),
-        ));
-    }
-    Ok(())
+            None
+        }
+    };
+    types.iter().filter_map(|(name, ty)| Some((name.clone(), reason(ty)?.to_owned()))).collect()
 }
 
 /// Explains that the cell's last expression has no printable form.
@@ -696,36 +709,27 @@ fn unshowable(errors: &[Diagnostic], source: &Source, file: &str) -> Option<Fail
     ))
 }
 
-/// Explains the errors of variables that hold references into the cell.
-fn unkeepable(errors: &[Diagnostic], source: &Source, file: &str) -> Option<Failure> {
-    let mut names = BTreeSet::new();
-    for error in errors {
-        if error.is_in_cell(source, file) && !matches!(error.code(), "E0597" | "E0716") {
-            continue;
-        }
-        if matches!(
-            error.code(),
-            "E0597" | "E0716" | "E0505" | "E0521" | "E0310" | "E0515" | "E0373"
-        ) {
-            names.extend(error.all_origins(source, file).into_iter().filter_map(|origin| {
-                match origin {
-                    Origin::Define(name) => Some(name.clone()),
-                    _ => None,
-                }
-            }));
-        }
-    }
+/// The variables that hold references into the cell, and why they cannot be kept.
+fn borrowers(errors: &[Diagnostic], source: &Source, file: &str) -> BTreeMap<String, String> {
+    let defined = |error: &Diagnostic| -> Vec<String> {
+        let origins = error.all_origins(source, file).into_iter();
+        origins
+            .filter_map(|origin| match origin {
+                Origin::Define(name) => Some(name.clone()),
+                _ => None,
+            })
+            .collect()
+    };
+    let outlived = errors
+        .iter()
+        .filter(|error| matches!(error.code(), "E0597" | "E0716" | "E0521" | "E0310" | "E0373"));
+    let mut names: BTreeSet<String> = outlived.flat_map(defined).collect();
     if names.is_empty() {
-        return None;
+        // Keeping a value moves it, which a later use of the reference forbids.
+        let moved = errors.iter().filter(|error| error.code() == "E0505");
+        names.extend(moved.flat_map(defined));
     }
-    let names: Vec<_> = names.into_iter().map(|name| format!("'{name}'")).collect();
-    Some(Failure::new(
-        "CompileError",
-        format!(
-            "the variables of this cell cannot be kept for later cells, since one borrows from \
-             another: {}. Put braces around the code, or own the value (clone(), to_owned(), \
-             collect())",
-            names.join(", ")
-        ),
-    ))
+    let reason =
+        "borrows from a value of that cell; own it instead (clone(), to_owned(), collect())";
+    names.into_iter().map(|name| (name, reason.to_owned())).collect()
 }
