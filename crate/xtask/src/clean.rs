@@ -6,9 +6,11 @@ use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
 
-/// Removes `.venv` and the target folder, which hold everything that these commands made.
+/// Removes the folders that hold everything that these commands made.
 pub fn clean(workspace: &Workspace) -> Result<()> {
-    for folder in [workspace.venv(), workspace.target().to_path_buf()] {
+    // The notebook library is in the workspace's own target folder, wherever Cargo's is.
+    let library = workspace.root().join("target/library");
+    for folder in [workspace.venv(), workspace.target().to_path_buf(), library] {
         if folder.exists() {
             println!("Removing {}", folder.display());
             fs::remove_dir_all(&folder)

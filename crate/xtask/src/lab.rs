@@ -24,6 +24,7 @@ pub fn lab(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let environment = prepare(workspace)?;
     let mut lab = environment.python();
     lab.args(["-m", "jupyterlab"]).arg("--notebook-dir").arg(workspace.notebooks());
+    lab.arg("--MultiKernelManager.default_kernel_name=candle-accelerate");
     if arguments.no_browser {
         lab.arg("--no-browser");
     }
