@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: how long a notebook keeps its reader waiting, against other kernels.
+//! `cargo xtask bench`: how fast this is, against what else there is.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,23 +6,32 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::process::{output_of, run};
-use crate::python::Environment;
 use crate::setup::prepare;
+use crate::torch::TorchOption;
 use crate::workspace::Workspace;
 
 const STOCK: &str = "evcxr_jupyter";
 const STOCK_VERSION: &str = "0.22.0";
 
+/// What is measured.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum What {
+    /// How long a notebook keeps its reader waiting, against stock evcxr and Python
+    Waiting,
+    /// A training step, against PyTorch
+    Training,
+}
+
 /// What the command takes.
 #[derive(clap::Args)]
 pub struct Arguments {
+    /// Everything if not given
+    what: Option<What>,
     /// An installed evcxr_jupyter 0.22; built into target/stock if not given
     #[arg(long, value_name = "BINARY")]
     stock: Option<PathBuf>,
-    /// A Python environment with torch, transformers, accelerate and ipykernel; made in
-    /// target/venv-torch if not given
-    #[arg(long, value_name = "FOLDER")]
-    torch: Option<PathBuf>,
+    #[command(flatten)]
+    torch: TorchOption,
     /// How many times each kernel is started, cold and warm
     #[arg(long, default_value_t = 3)]
     rounds: u32,
@@ -31,17 +40,24 @@ pub struct Arguments {
     stock_rounds: u32,
 }
 
-/// Measures all kernels in one run; the table goes to the screen, the figures to target/bench/.
+/// Measures in one run; tables go to the screen, the kernels' figures to target/bench/ too.
 pub fn bench(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+    let torch = arguments.torch.folder(workspace)?;
+    if !matches!(arguments.what, Some(What::Training)) {
+        waiting(workspace, arguments, &torch)?;
+    }
+    if !matches!(arguments.what, Some(What::Waiting)) {
+        training(workspace, &torch)?;
+    }
+    Ok(())
+}
+
+fn waiting(workspace: &Workspace, arguments: &Arguments, torch: &Path) -> Result<()> {
     check_library_sources()?;
     let environment = prepare(workspace)?;
     let stock = match &arguments.stock {
         Some(binary) => binary.clone(),
         None => stock_kernel(workspace)?,
-    };
-    let torch = match &arguments.torch {
-        Some(folder) => folder.clone(),
-        None => torch_environment(workspace)?,
     };
     run(environment
         .python()
@@ -54,6 +70,13 @@ pub fn bench(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         .arg(format!("--stock-rounds={}", arguments.stock_rounds))
         .arg("--output")
         .arg(workspace.target().join("bench/waiting.json")))
+}
+
+fn training(workspace: &Workspace, torch: &Path) -> Result<()> {
+    run(workspace
+        .cargo()
+        .args(["bench", "--locked", "--package", "candle-accelerate", "--bench", "training_step"])
+        .env("CANDLE_ACCELERATE_PYTHON", torch.join("bin/python")))
 }
 
 /// Without these, evcxr cannot tell the types of variables: cells that define any fail.
@@ -87,10 +110,4 @@ fn stock_kernel(workspace: &Workspace) -> Result<PathBuf> {
             .arg(folder))?;
     }
     Ok(binary)
-}
-
-fn torch_environment(workspace: &Workspace) -> Result<PathBuf> {
-    let folder = workspace.target().join("venv-torch");
-    let requirements = workspace.tests().join("requirements-torch.txt");
-    Ok(Environment::ensure(&folder, &requirements)?.folder().to_path_buf())
 }

@@ -1,4 +1,4 @@
-//! The project's commands: `cargo xtask lab`, `run`, `test`, `bench`, `setup`, `clean`.
+//! The project's commands: `cargo xtask lab`, `run`, `test` and so on.
 //!
 //! Everything they make lies in `.venv` and in Cargo's target folder; nothing outside the
 //! workspace is written, caches of cargo, pip and npm apart.
@@ -6,6 +6,7 @@
 mod bench;
 mod clean;
 mod lab;
+mod parity;
 mod process;
 mod python;
 mod real_inputs;
@@ -13,6 +14,7 @@ mod run;
 mod setup;
 mod tally;
 mod test;
+mod torch;
 mod workspace;
 
 use std::process::ExitCode;
@@ -38,7 +40,9 @@ enum Command {
     Run(run::Arguments),
     /// Run every test: formatting, lints, Rust, kernel, notebooks
     Test,
-    /// Measure how long a notebook keeps its reader waiting, against other kernels
+    /// Compare with PyTorch and transformers while they run
+    Parity(torch::TorchOption),
+    /// Measure how fast this is, against what else there is
     Bench(bench::Arguments),
     /// Remove everything that these commands made
     Clean,
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::lab(&workspace, &arguments),
         Command::Run(arguments) => run::run(&workspace, &arguments),
         Command::Test => test::test(&workspace),
+        Command::Parity(torch) => parity::parity(&workspace, &torch),
         Command::Bench(arguments) => bench::bench(&workspace, &arguments),
         Command::Clean => clean::clean(&workspace),
     });

@@ -40,9 +40,8 @@ fn test_notebook_side(workspace: &Workspace, environment: &Environment, report: 
             "Rust on real inputs",
             workspace
                 .cargo()
-                .args(["test", "--locked", "--workspace", "--no-fail-fast"])
-                // Without documentation tests: an ignored example is not meant to run.
-                .args(["--lib", "--bins", "--tests", "--", "--ignored"])
+                .args(["test", "--locked", "--package", "candle-accelerate", "--no-fail-fast"])
+                .args(["--test", "mini_lm", "--", "--ignored"])
                 .env("CANDLE_ACCELERATE_MINILM", &real.encoder)
                 .env("CANDLE_ACCELERATE_MAILS", &real.mails),
         ),
