@@ -1,9 +1,14 @@
 //! A built-in task in the shape of MRPC: do two English sentences say the same?
 //!
-//! Pairs are generated from a small grammar of trades and messages between people. Both sentences
-//! of a pair are drawn from facts: the same fact for a paraphrase (label 1), two facts that differ
-//! in one detail for the others (label 0). A fact belongs either to the training set or to the
-//! test set, whatever the seed, so nothing that a test pair says is ever seen in training.
+//! Pairs are generated from a small grammar: who did (or never did) what, with how many of which
+//! things, and where; in the active or the passive voice, in several orders, with synonyms. Both
+//! sentences of a pair state facts: the same fact for a paraphrase (label 1), facts that differ in
+//! one to five details for the others (label 0). A fact belongs either to the training set or to
+//! the test set, whatever the seed, so nothing that a test pair says is ever seen in training.
+//!
+//! A DistilBERT of 2 layers, 96 wide with 12 heads, `initializer_range` 0.1 and no dropout learns
+//! it from 8,000 pairs in 3 epochs of batches of 32 with Adam at 1e-3, warmed up over a tenth of
+//! the steps.
 
 mod grammar;
 
