@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::documentation;
+use crate::session::Session;
 
 /// The package whose dylib the cells link.
 const PACKAGE: &str = "candle-accelerate-dylib";
@@ -64,6 +65,53 @@ impl Library {
             bail!("the compiler {} is gone: {what_to_do}", library.rustc.display());
         }
         Ok(library)
+    }
+
+    /// The same library by private hard links, so that building it anew does not pull it away from
+    /// under a running notebook. Where no links can be made (a read-only installation), the library
+    /// itself, which nobody builds anew there.
+    pub fn link_for_session(self) -> (Self, Option<Session>) {
+        match self.link() {
+            Ok((linked, links)) => (linked, Some(links)),
+            Err(error) => {
+                tracing::info!("the library is used in place: {error:#}");
+                (self, None)
+            }
+        }
+    }
+
+    fn link(&self) -> Result<(Self, Session)> {
+        let parent = target_dir(&self.workspace).join("sessions");
+        fs::create_dir_all(&parent)?;
+        let links = Session::new_in(&parent)?;
+        let folder = links.directory();
+        let link = |path: &Path| -> Result<PathBuf> {
+            let link = folder.join(path.file_name().context("a library without a name")?);
+            // A file may be listed twice.
+            if !link.exists() {
+                fs::hard_link(path, &link)?;
+            }
+            Ok(link)
+        };
+        let mut linked = self.clone();
+        linked.dylib = link(&self.dylib)?;
+        for (_, path) in &mut linked.externs {
+            *path = link(path)?;
+        }
+        for directory in &self.search {
+            for entry in fs::read_dir(directory)? {
+                let path = entry?.path();
+                let is_library = path.extension().is_some_and(|kind| {
+                    ["rlib", "rmeta", "so", "dylib"].iter().any(|k| kind == *k)
+                });
+                if is_library {
+                    link(&path)?;
+                }
+            }
+        }
+        linked.search = vec![folder.to_path_buf()];
+        linked.loader_path.insert(0, folder.to_path_buf());
+        Ok((linked, links))
     }
 
     /// Builds the library of `workspace`; fast when nothing changed. Writes cargo's progress to

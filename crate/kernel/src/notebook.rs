@@ -45,8 +45,9 @@ pub struct Notebook {
     interrupts: Interrupts,
     scope: Scope,
     pub(crate) timing: bool,
-    // Last, so that the folder goes when nothing uses it any more.
+    // Last, so that the folders go when nothing uses them any more.
     pub(crate) session: Session,
+    _links: Option<Session>,
 }
 
 /// A variable that lives in the child.
@@ -146,7 +147,8 @@ impl Notebook {
         interrupts: Interrupts,
         scope: Scope,
     ) -> Result<Self> {
-        let session = Session::new()?;
+        let session = Session::new_in(&std::env::temp_dir())?;
+        let (library, links) = library.link_for_session();
         let child = Child::start(&library, &sink, &ask)?;
         let compiler = Compiler::new(library, session.directory());
         let prelude = StoredItem {
@@ -171,6 +173,7 @@ impl Notebook {
             scope,
             timing: false,
             session,
+            _links: links,
         })
     }
 

@@ -19,16 +19,18 @@ pub struct Session {
 }
 
 impl Session {
-    /// Makes the folder, and removes those of kernels that crashed.
-    pub fn new() -> Result<Self> {
-        let parent = std::env::temp_dir();
-        remove_leftovers(&parent);
+    /// Makes the folder in `parent`, and removes those of kernels that crashed.
+    pub fn new_in(parent: &Path) -> Result<Self> {
+        remove_leftovers(parent);
         let directory = tempfile::Builder::new()
             .prefix(PREFIX)
-            .tempdir_in(&parent)
+            .tempdir_in(parent)
             .with_context(|| format!("no folder can be made in {}", parent.display()))?;
-        let lock = File::create(directory.path().join(LOCK))?;
+        // Locked before it has its name, or another kernel could take it for a leftover.
+        let unfinished = directory.path().join("lock.new");
+        let lock = File::create(&unfinished)?;
         lock.lock()?;
+        fs::rename(unfinished, directory.path().join(LOCK))?;
         Ok(Self { directory, _lock: lock })
     }
 
