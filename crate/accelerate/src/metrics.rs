@@ -36,8 +36,8 @@ impl ClassificationMetrics {
 
     /// Adds a batch.
     ///
-    /// `references` holds classes, [batch]. `predictions` holds classes, [batch], or logits,
-    /// [batch, classes], of which the largest counts.
+    /// `references` holds classes, `[batch]`. `predictions` holds classes, `[batch]`, or logits,
+    /// `[batch, classes]`, of which the largest counts.
     ///
     /// # Errors
     /// Other shapes, or references that are not whole numbers.
