@@ -57,6 +57,7 @@ try {
   const image = () => loop.locator("img").first().getAttribute("src", { timeout: 1000 })
     .catch(() => null);
   check("the loss chart is drawn anew while the cell runs", await changes(image, 60));
+  await loop.locator("img").first().scrollIntoViewIfNeeded();
   await screenshot("training");
 
   await page.locator(".jp-NotebookPanel-toolbar [data-jp-item-name=interrupt]").click();

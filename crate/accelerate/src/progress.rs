@@ -198,10 +198,9 @@ fn describe(
         _ => format!("{done}"),
     };
     text.push_str(&format!(", {}", clock(seconds)));
-    if let Some(left) = total.map(|total| total.saturating_sub(done)).filter(|left| *left > 0) {
-        if rate > 0.0 && remark.is_empty() {
-            text.push_str(&format!(", {} left", clock(left as f64 / rate)));
-        }
+    let left = total.map_or(0, |total| total.saturating_sub(done));
+    if left > 0 && rate > 0.0 && remark.is_empty() {
+        text.push_str(&format!(", {} left", clock(left as f64 / rate)));
     }
     if rate >= 1.0 || rate == 0.0 {
         text.push_str(&format!(", {rate:.1} it/s"));

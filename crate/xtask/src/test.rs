@@ -23,6 +23,13 @@ pub fn test(workspace: &Workspace) -> Result<()> {
             .args(["--", "--deny", "warnings"]),
     );
     report.step(
+        "documentation",
+        workspace
+            .cargo()
+            .args(["doc", "--quiet", "--locked", "--no-deps", "--package", "candle-accelerate"])
+            .env("RUSTDOCFLAGS", "--deny warnings"),
+    );
+    report.step(
         "Rust",
         workspace.cargo().args(["test", "--locked", "--workspace", "--no-fail-fast"]),
     );

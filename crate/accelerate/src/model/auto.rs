@@ -230,8 +230,8 @@ impl AutoModelForSequenceClassification {
     /// Logits, and the loss if the batch has `labels`.
     ///
     /// The batch has `input_ids` and, if any, `attention_mask` (1 for a token, 0 for padding) and
-    /// `token_type_ids`: integers, [batch, length]. `labels` are integers [batch] for one class of
-    /// several, floats [batch, num_labels] for several at once, floats [batch] for regression.
+    /// `token_type_ids`: integers, `[batch, length]`. `labels` are integers `[batch]` for one class of
+    /// several, floats `[batch, num_labels]` for several at once, floats `[batch]` for regression.
     pub fn forward(&self, batch: &Batch) -> Result<SequenceClassifierOutput> {
         let logits = self.0.network.logits(batch)?;
         let problem_type = self.0.config.problem_type();

@@ -25,7 +25,7 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// The parameters `weight` [size], ones, and `bias` [size], zeros.
+    /// The parameters `weight` `[size]`, ones, and `bias` `[size]`, zeros.
     pub fn new(size: usize, eps: f64, builder: &ParameterBuilder) -> Result<Self> {
         Ok(Self {
             weight: builder.get("weight", size, Init::Constant(1.0))?,

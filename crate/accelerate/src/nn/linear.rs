@@ -24,7 +24,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// The parameters `weight` [outputs, inputs] and `bias` [outputs].
+    /// The parameters `weight` `[outputs, inputs]` and `bias` `[outputs]`.
     ///
     /// They start as in PyTorch, uniform in ±1/sqrt(inputs), or as the builder's
     /// [`initializer_range`](ParameterBuilder::with_initializer_range) says.

@@ -14,7 +14,7 @@ pub enum Reduction {
     Mean,
     /// Their sum: a scalar.
     Sum,
-    /// All of them: [n], 0 where the target is ignored.
+    /// All of them: `[n]`, 0 where the target is ignored.
     None,
 }
 
@@ -49,7 +49,7 @@ impl Default for CrossEntropy {
     }
 }
 
-/// The cross-entropy of `logits` [n, classes] against `targets` [n] (integers), with PyTorch's
+/// The cross-entropy of `logits` `[n, classes]` against `targets` `[n]` (integers), with PyTorch's
 /// semantics.
 ///
 /// For a sample with target y, smoothing ε, C classes and class weights w the loss is

@@ -15,19 +15,19 @@ use crate::Result;
 pub struct FeedForward {
     /// The first product's weight, [m, n].
     pub intermediate_weight: Tensor,
-    /// The first product's bias, [m].
+    /// The first product's bias, `[m]`.
     pub intermediate_bias: Tensor,
     /// Between the products.
     pub activation: Activation,
     /// The second product's weight, [n, m].
     pub output_weight: Tensor,
-    /// The second product's bias, [n].
+    /// The second product's bias, `[n]`.
     pub output_bias: Tensor,
     /// The probability with which an element of the second product is dropped; 0 in evaluation.
     pub dropout: f64,
-    /// The layer norm's weight, [n].
+    /// The layer norm's weight, `[n]`.
     pub norm_weight: Tensor,
-    /// The layer norm's bias, [n].
+    /// The layer norm's bias, `[n]`.
     pub norm_bias: Tensor,
     /// The layer norm's epsilon.
     pub eps: f64,

@@ -8,7 +8,7 @@ use crate::{Error, Result, gradient_sink};
 
 /// `(x - mean) / sqrt(variance + eps) * weight + bias` over the last dimension (Ba et al., 2016).
 ///
-/// `x` is [.., n], `weight` and `bias` are [n]; the result has the shape and dtype of `x`. The
+/// `x` is [.., n], `weight` and `bias` are `[n]`; the result has the shape and dtype of `x`. The
 /// variance is the mean square, as in PyTorch.
 ///
 /// ```

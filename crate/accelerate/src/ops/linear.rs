@@ -8,7 +8,7 @@ use crate::{Error, Result, gradient_sink};
 
 /// `x · weightᵀ + bias`.
 ///
-/// `x` is [.., n], `weight` is [m, n], `bias` is [m]; the result is [.., m] in the dtype of `x`.
+/// `x` is [.., n], `weight` is `[m, n]`, `bias` is `[m]`; the result is [.., m] in the dtype of `x`.
 /// Neither pass copies a transposed matrix.
 ///
 /// ```

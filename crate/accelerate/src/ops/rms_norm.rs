@@ -8,7 +8,7 @@ use crate::{Error, Result, gradient_sink};
 
 /// `x / sqrt(mean(x²) + eps) * weight` over the last dimension (Zhang and Sennrich, 2019).
 ///
-/// `x` is [.., n], `weight` is [n]; the result has the shape and dtype of `x`.
+/// `x` is [.., n], `weight` is `[n]`; the result has the shape and dtype of `x`.
 ///
 /// ```
 /// use candle_accelerate::ops;

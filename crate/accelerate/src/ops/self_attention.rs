@@ -11,7 +11,7 @@ use super::{dropout, layer_norm, linear, scaled_dot_product_attention};
 use crate::Result;
 
 /// The parameters and settings of [`self_attention`] for vectors of size n. Weights are [n, n],
-/// all others [n].
+/// all others `[n]`.
 #[derive(Clone, Debug)]
 pub struct SelfAttention {
     /// The queries' weight.
