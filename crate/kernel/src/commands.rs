@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use crate::dependencies;
-use crate::notebook::{Failure, Notebook};
+use crate::explain::Failure;
+use crate::notebook::Notebook;
 
 const HELP: &str = "\
 :dep NAME = \"VERSION\"   adds a crate; candle and candle-accelerate are there already

@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail};
 
+use crate::explain::Failure;
 use crate::library::{Library, Metadata, PROFILE, artifacts, cargo, target_dir};
-use crate::notebook::{Failure, Notebook};
+use crate::notebook::Notebook;
 
 /// The package that collects a notebook's own dependencies.
 const COLLECTOR: &str = "notebook-dependencies";

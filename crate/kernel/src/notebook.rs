@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::cell::{Binding, Cell, Command, ItemKey, Kind, LineStarts, words};
+use crate::cell::{Binding, Cell, Command, ItemKey, Kind, words};
 use crate::child::{Ask, Child, Sink, describe};
 use crate::commands;
 use crate::compile::{Compiled, Compiler, KEEP};
 use crate::complete::{Definitions, Scope};
 use crate::dependencies::Dependency;
-use crate::diagnostics::{Diagnostic, hide_crate_name};
+use crate::diagnostics::hide_crate_name;
+use crate::explain::{self, Explainer, Failure};
 use crate::generate::{Origin, Source};
 use crate::interrupts::{Interrupts, grace};
+use crate::items::{Items, StoredItem, mentions};
 use crate::library::Library;
 use crate::session::Session;
 
@@ -36,7 +38,7 @@ pub struct Notebook {
     pub(crate) dependencies: Vec<Dependency>,
     /// Variables that cells defined but that could not be kept, and why.
     unkept: BTreeMap<String, String>,
-    items: Vec<StoredItem>,
+    items: Items,
     attributes: BTreeSet<String>,
     sources: BTreeMap<usize, String>,
     child: Child,
@@ -65,49 +67,6 @@ impl Variable {
     }
 }
 
-#[derive(Clone)]
-struct StoredItem {
-    keys: Vec<ItemKey>,
-    defines_type: bool,
-    text: String,
-    cell: usize,
-    start: usize,
-}
-
-impl StoredItem {
-    fn is_impl(&self) -> bool {
-        matches!(&self.keys[..], [ItemKey::Unnamed(head)] if head.starts_with("impl"))
-    }
-
-    /// Whether it is one leaf of a `use`.
-    fn is_use(&self) -> bool {
-        self.text.starts_with("use ") || self.text.contains("] use ")
-    }
-}
-
-/// Why a cell did not run to its end, as Jupyter's error message wants it.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The kind of error.
-    pub name: String,
-    /// What happened.
-    pub message: String,
-    /// The same with the place, for reading.
-    pub traceback: Vec<String>,
-}
-
-impl Failure {
-    /// A failure whose message says it all.
-    pub fn new(name: &str, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self {
-            name: name.to_owned(),
-            traceback: message.lines().map(|line| format!("\x1b[31m{line}\x1b[0m")).collect(),
-            message,
-        }
-    }
-}
-
 /// What a cell that ran to its end leaves to show.
 #[derive(Debug, Default)]
 pub struct Success {
@@ -119,7 +78,7 @@ pub struct Success {
 
 /// A cell with the state that it leads to if it succeeds.
 struct Prepared {
-    items: Vec<StoredItem>,
+    items: Items,
     /// The cell's own `use` items as they were written, for messages that point at them.
     uses: Vec<BodyPart>,
     attributes: BTreeSet<String>,
@@ -154,16 +113,19 @@ impl Notebook {
         let prelude = StoredItem {
             keys: vec![ItemKey::Unnamed(PRELUDE.to_owned())],
             defines_type: false,
+            is_use: true,
             text: format!("use {PRELUDE};"),
             cell: 0,
             start: 0,
         };
+        let mut items = Items::default();
+        items.add(prelude);
         Ok(Self {
             compiler,
             variables: BTreeMap::new(),
             dependencies: Vec::new(),
             unkept: BTreeMap::new(),
-            items: vec![prelude],
+            items,
             attributes: BTreeSet::new(),
             sources: BTreeMap::new(),
             child,
@@ -251,9 +213,10 @@ impl Notebook {
         for segment in &cell.segments {
             let text = &code[segment.range.clone()];
             let start = segment.range.start;
-            let stored = |keys, defines_type, text: &str| StoredItem {
+            let stored = |keys, defines_type, is_use, text: &str| StoredItem {
                 keys,
                 defines_type,
+                is_use,
                 text: text.to_owned(),
                 cell: number,
                 start,
@@ -263,23 +226,13 @@ impl Notebook {
                     prepared.attributes.insert(text.to_owned());
                 }
                 Kind::Item { keys, defines_type } => {
-                    let item = stored(keys.clone(), *defines_type, text);
-                    let old = add_item(&mut prepared.items, item);
-                    if let Some(old) = old.filter(|old| *defines_type && old.text != text) {
-                        let names: BTreeSet<_> = keys.iter().filter_map(type_name).collect();
-                        // What stood in one cell with the old definition belongs to it.
-                        prepared.items.retain(|item| {
-                            item.cell != old.cell
-                                || !item.is_impl()
-                                || !mentions(&item.text, &names)
-                        });
-                        redefined.extend(names);
-                    }
+                    let item = stored(keys.clone(), *defines_type, false, text);
+                    redefined.extend(prepared.items.add(item));
                 }
                 Kind::Use(leaves) => {
                     prepared.uses.push(BodyPart { text: text.to_owned(), start, is_value: false });
                     for (key, leaf) in leaves {
-                        add_item(&mut prepared.items, stored(vec![key.clone()], false, leaf));
+                        prepared.items.add(stored(vec![key.clone()], false, true, leaf));
                     }
                 }
                 Kind::Statement(bindings) => {
@@ -294,7 +247,15 @@ impl Notebook {
                 }
             }
         }
-        prepared.outdated = self.outdated(&prepared.items, redefined);
+        // Values of a type that is defined anew still have the old layout, so using them would be
+        // undefined behaviour.
+        let redefined = prepared.items.with_dependents(redefined);
+        prepared.outdated = self
+            .variables
+            .iter()
+            .filter(|(_, variable)| mentions(&variable.type_name, &redefined))
+            .map(|(name, _)| name.clone())
+            .collect();
         let words = words(code);
         prepared.used = self
             .variables
@@ -306,34 +267,9 @@ impl Notebook {
         prepared
     }
 
-    /// The variables whose type depends on one of the redefined types. Their values still have the
-    /// old layout, so using them would be undefined behaviour.
-    fn outdated(&self, items: &[StoredItem], mut redefined: BTreeSet<String>) -> Vec<String> {
-        if redefined.is_empty() {
-            return Vec::new();
-        }
-        loop {
-            let dependents: Vec<String> = items
-                .iter()
-                .filter(|item| item.defines_type && mentions(&item.text, &redefined))
-                .flat_map(|item| item.keys.iter().filter_map(type_name))
-                .filter(|name| !redefined.contains(name))
-                .collect();
-            if dependents.is_empty() {
-                break;
-            }
-            redefined.extend(dependents);
-        }
-        self.variables
-            .iter()
-            .filter(|(_, variable)| mentions(&variable.type_name, &redefined))
-            .map(|(name, _)| name.clone())
-            .collect()
-    }
-
     /// Compiles the cell, again when it turns out that it moves variables away.
     fn build(&mut self, number: usize, prepared: &mut Prepared) -> Result<Built, Failure> {
-        let file = format!("cell_{number}.rs");
+        let file = file_name(number);
         let mut moved = BTreeSet::new();
         let mut unkept = BTreeMap::new();
         for _ in 0..ATTEMPTS {
@@ -347,7 +283,7 @@ impl Notebook {
                     return Err(Failure::new("Interrupted", "interrupted while compiling"));
                 }
                 Compiled::Object { path, types, warnings } => {
-                    let nameless = nameless(&types);
+                    let nameless = explain::nameless(&types);
                     if !nameless.is_empty() {
                         unkept.extend(nameless);
                         continue;
@@ -373,9 +309,10 @@ impl Notebook {
                     };
                 }
             }
-            unkept.extend(borrowers(&errors, &source, &file));
+            let explainer = Explainer { source: &source, file: &file, cells: &self.sources };
+            unkept.extend(explainer.borrowers(&errors));
             if moved.len() + unkept.len() == before {
-                return Err(self.compile_failure(&errors, &source, &file));
+                return Err(explainer.compile_failure(&errors, &self.unkept));
             }
         }
         Err(Failure::new("CompileError", "the cell moves too many variables; split it up"))
@@ -396,8 +333,8 @@ impl Notebook {
         for (name, _) in &self.compiler.linked {
             source.push(&format!("extern crate {name} as _;"));
         }
-        for item in &prepared.items {
-            if item.cell < number || !item.is_use() {
+        for item in prepared.items.iter() {
+            if item.cell < number || !item.is_use {
                 let origin = Origin::Cell { cell: item.cell, start: item.start };
                 source.push_from(origin, &item.text);
             }
@@ -521,7 +458,10 @@ impl Notebook {
                 Failure::new("Interrupted", reply.message)
             }
             "failed" => Failure::new("Error", reply.message),
-            "panicked" => self.panic_failure(&reply.message, built, number),
+            "panicked" => {
+                let (source, file) = (&built.source, &file_name(number));
+                Explainer { source, file, cells: &self.sources }.panic_failure(&reply.message)
+            }
             "missing" => Failure::new(
                 "KernelError",
                 format!("the variable {} is gone; run the cell that defines it", reply.message),
@@ -581,62 +521,6 @@ impl Notebook {
             }
         }
     }
-
-    fn compile_failure(&self, errors: &[Diagnostic], source: &Source, file: &str) -> Failure {
-        if let Some(failure) = unshowable(errors, source, file) {
-            return failure;
-        }
-        let in_cell: Vec<_> =
-            errors.iter().filter(|error| error.is_in_cell(source, file)).collect();
-        let shown = if in_cell.is_empty() { errors.iter().collect() } else { in_cell };
-        // rustc ends with a count, which has no place and says nothing.
-        let shown: Vec<_> = shown
-            .into_iter()
-            .filter(|error| !error.spans.is_empty() || !error.message.starts_with("aborting"))
-            .collect();
-        let mut traceback: Vec<String> = shown
-            .iter()
-            .map(|error| match (error.is_in_cell(source, file), &error.rendered) {
-                (false, Some(rendered)) => rendered.clone(),
-                _ => error.render(source, file, &self.sources),
-            })
-            .collect();
-        let first = shown.first().map_or("the cell does not compile", |error| &error.message);
-        let message = match shown.first().and_then(|e| e.position(source, file, &self.sources)) {
-            Some((cell, line, column)) => {
-                format!("{} (In [{cell}], line {line}, column {column})", hide_crate_name(first))
-            }
-            None => hide_crate_name(first),
-        };
-        let missing = shown.iter().filter(|error| error.code() == "E0425");
-        for (name, reason) in &self.unkept {
-            if missing.clone().any(|error| error.message.contains(&format!("`{name}`"))) {
-                traceback.push(format!("'{name}' was not kept for later cells: it {reason}."));
-            }
-        }
-        let name = shown.first().map_or("", |error| error.code());
-        let name = if name.is_empty() { "CompileError".to_owned() } else { name.to_owned() };
-        Failure { name, message, traceback }
-    }
-
-    fn panic_failure(&self, message: &str, built: &Built, number: usize) -> Failure {
-        let mut fields = message.splitn(4, '\u{1f}');
-        let (text, file) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-        let line = fields.next().and_then(|field| field.parse().ok()).unwrap_or(0);
-        let column: usize = fields.next().and_then(|field| field.parse().ok()).unwrap_or(1);
-        let place = (file == format!("cell_{number}.rs"))
-            .then(|| {
-                let at =
-                    LineStarts::new(built.source.text()).offset(line, column.saturating_sub(1));
-                let (cell, range) = built.source.in_cell(at..at + 1)?;
-                let (line, column) =
-                    LineStarts::new(self.sources.get(&cell)?).position(range.start);
-                Some(format!("In [{cell}], line {line}, column {column}"))
-            })
-            .flatten()
-            .unwrap_or_else(|| format!("{file}:{line}:{column}"));
-        Failure::new("Panic", format!("{text} ({place})"))
-    }
 }
 
 struct Built {
@@ -648,91 +532,15 @@ struct Built {
     unkept: BTreeMap<String, String>,
 }
 
+/// The name under which a cell is compiled.
+fn file_name(number: usize) -> String {
+    format!("cell_{number}.rs")
+}
+
 fn symbol(number: usize) -> String {
     format!("candle_accelerate_cell_{number}")
 }
 
 fn timing(compiled: Duration, ran: Duration) -> String {
     format!("compiled in {:.3} s, ran for {:.3} s\n", compiled.as_secs_f64(), ran.as_secs_f64())
-}
-
-fn type_name(key: &ItemKey) -> Option<String> {
-    match key {
-        ItemKey::Type(name) => Some(name.clone()),
-        _ => None,
-    }
-}
-
-/// Whether a text names one of these.
-fn mentions(text: &str, names: &BTreeSet<String>) -> bool {
-    words(text).iter().any(|word| names.contains(*word))
-}
-
-/// Adds an item in place of those that it replaces. Returns the first of them.
-fn add_item(items: &mut Vec<StoredItem>, item: StoredItem) -> Option<StoredItem> {
-    let clashes =
-        |old: &StoredItem| old.keys.iter().any(|old| item.keys.iter().any(|new| new.clashes(old)));
-    let old = items.iter().find(|old| clashes(old)).cloned();
-    items.retain(|old| !clashes(old));
-    items.push(item);
-    old
-}
-
-/// The variables whose type cannot be written down, and why.
-fn nameless(types: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let reason = |ty: &str| {
-        if ty.contains("{closure") {
-            Some(
-                "is a closure, whose type has no name; box it (let f: Box<dyn Fn(i32) -> i32> = …)",
-            )
-        } else if ty.contains("{async") {
-            Some("is a future, whose type has no name; await it in that cell, or box it")
-        } else if ty.contains('{') || ty.contains("impl ") {
-            Some("has a type without a name; give it one (let f: fn(i32) -> i32 = …), or box it")
-        } else {
-            None
-        }
-    };
-    types.iter().filter_map(|(name, ty)| Some((name.clone(), reason(ty)?.to_owned()))).collect()
-}
-
-/// Explains that the cell's last expression has no printable form.
-fn unshowable(errors: &[Diagnostic], source: &Source, file: &str) -> Option<Failure> {
-    let error = errors.iter().find(|error| {
-        matches!(error.code(), "E0599" | "E0277")
-            && error.origins(source, file).contains(&&Origin::Show)
-    })?;
-    Some(Failure::new(
-        error.code(),
-        format!(
-            "the last value of the cell cannot be shown: {}. Add #[derive(Debug)] to its type, or \
-             end the line with ;",
-            hide_crate_name(&error.message)
-        ),
-    ))
-}
-
-/// The variables that hold references into the cell, and why they cannot be kept.
-fn borrowers(errors: &[Diagnostic], source: &Source, file: &str) -> BTreeMap<String, String> {
-    let defined = |error: &Diagnostic| -> Vec<String> {
-        let origins = error.all_origins(source, file).into_iter();
-        origins
-            .filter_map(|origin| match origin {
-                Origin::Define(name) => Some(name.clone()),
-                _ => None,
-            })
-            .collect()
-    };
-    let outlived = errors
-        .iter()
-        .filter(|error| matches!(error.code(), "E0597" | "E0716" | "E0521" | "E0310" | "E0373"));
-    let mut names: BTreeSet<String> = outlived.flat_map(defined).collect();
-    if names.is_empty() {
-        // Keeping a value moves it, which a later use of the reference forbids.
-        let moved = errors.iter().filter(|error| error.code() == "E0505");
-        names.extend(moved.flat_map(defined));
-    }
-    let reason =
-        "borrows from a value of that cell; own it instead (clone(), to_owned(), collect())";
-    names.into_iter().map(|name| (name, reason.to_owned())).collect()
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::child::Stream;
-use crate::notebook::Failure;
+use crate::explain::Failure;
 use crate::output::Output;
 
 /// The mime type of the library's requests to show, update or clear output.

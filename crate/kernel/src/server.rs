@@ -23,10 +23,11 @@ use crate::cell::{Completeness, completeness};
 use crate::child::Stream;
 use crate::complete::{Assistant, Documentation, Scope};
 use crate::documentation;
+use crate::explain::Failure;
 use crate::index::Index;
 use crate::interrupts::Interrupts;
 use crate::library::Library;
-use crate::notebook::{Failure, Notebook, Success};
+use crate::notebook::{Notebook, Success};
 use crate::publish::Publisher;
 
 /// How long queued requests may take to arrive after a cell has failed, to be aborted with it.
