@@ -89,18 +89,10 @@ pub fn run(
     }
 }
 
-/// Shows the last expression of a cell: its type's own `evcxr_display` when there is one, for this
-/// trait's method has the lower priority, else its debug form.
-pub trait Show {
-    /// Writes the value to the notebook.
-    fn evcxr_display(&self);
-}
-
-impl<T: fmt::Debug + ?Sized> Show for T {
-    fn evcxr_display(&self) {
-        // `()` is what a cell without a value ends with.
-        if std::any::type_name::<T>() != "()" {
-            println!("EVCXR_BEGIN_CONTENT text/plain\n{self:?}\nEVCXR_END_CONTENT");
-        }
+/// Shows the debug form of a cell's last expression.
+pub fn show_debug<T: fmt::Debug + ?Sized>(value: &T) {
+    // `()` is what a cell without a value ends with.
+    if std::any::type_name::<T>() != "()" {
+        println!("EVCXR_BEGIN_CONTENT text/plain\n{value:?}\nEVCXR_END_CONTENT");
     }
 }

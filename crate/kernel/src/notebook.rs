@@ -28,6 +28,13 @@ const PRELUDE: &str = "candle_accelerate::prelude::*";
 const LINTS: &str = "#![allow(unused, nonstandard_style, dead_code, private_interfaces, \
     private_bounds, static_mut_refs)]\n#![warn(unused_must_use)]";
 
+/// Shows a value that has no `evcxr_display` of its own: a trait's method has the lower priority.
+// In the cell and not in the library: a stock evcxr kernel that loads the library finds the trait,
+// and then no longer falls back to the debug form.
+const SHOW: &str = "trait __Show { fn evcxr_display(&self); } \
+    impl<T: ::std::fmt::Debug + ?Sized> __Show for T { \
+    fn evcxr_display(&self) { candle_accelerate::cell::show_debug(self) } }";
+
 /// How often a cell is compiled again after taking out variables that it has moved away.
 const ATTEMPTS: usize = 6;
 
@@ -385,7 +392,7 @@ impl Notebook {
         for part in &prepared.body {
             let origin = Origin::Cell { cell: number, start: part.start };
             if part.is_value {
-                source.push_from(Origin::Show, "{ use candle_accelerate::cell::Show as _; (");
+                source.push_from(Origin::Show, &format!("{{ {SHOW} ("));
                 source.push_from(origin, &part.text);
                 source.push_from(Origin::Show, ").evcxr_display(); }");
             } else {
