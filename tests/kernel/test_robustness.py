@@ -1,10 +1,14 @@
 """A kernel survives its cells, and leaves nothing behind."""
 
 import concurrent.futures
+import json
+from pathlib import Path
 
 import psutil
 import pytest
 from client import FIRST_CELL, wait_until
+
+LIBRARY = Path(__file__).resolve().parents[2] / "target" / "library" / "library.json"
 
 
 @pytest.mark.parametrize(
@@ -102,3 +106,28 @@ def test_a_restart_forgets_variables(kernel):
     kernel.process = psutil.Process(kernel.manager.provisioner.pid)
     kernel.fails("gone")
     assert kernel.ok("2").shown("text/plain") == ["2"]
+
+
+def test_ten_kernels_at_once_work(start_kernel):
+    kernels = [start_kernel() for _ in range(10)]
+
+    def train(kernel):
+        kernel.ok("let w = Var::new(3f32, &Device::Cpu)?;")
+        return kernel.ok("w.as_tensor().sqr()?.backward()?.get(&w).unwrap().to_scalar::<f32>()?")
+
+    with concurrent.futures.ThreadPoolExecutor(10) as pool:
+        cells = list(pool.map(train, kernels))
+    assert [cell.shown("text/plain") for cell in cells] == [["6.0"]] * 10
+
+
+def test_building_the_library_anew_does_not_touch_a_running_notebook(kernel):
+    kernel.ok("let t = Tensor::zeros(2, DType::F32, &Device::Cpu)?;")
+    library = json.loads(LIBRARY.read_text())
+    dylib = Path(library["dylib"])
+    moved = dylib.with_suffix(".moved")
+    # What cargo does before it writes the new one.
+    dylib.rename(moved)
+    try:
+        assert kernel.ok("t.dims()").shown("text/plain") == ["[2]"]
+    finally:
+        moved.rename(dylib)

@@ -109,12 +109,16 @@ fn build(
     let artifacts = artifacts(&String::from_utf8_lossy(&output.stdout));
     let metadata = Metadata::of(directory, &library.rustc_version)?;
     let collector = metadata.package(COLLECTOR)?;
+    refuse_second_copy(library, artifacts.values())?;
     let mut externs = Vec::new();
     for (name, id) in collector.dependencies {
         let file = artifacts.get(&id).ok_or_else(|| anyhow!("{name} has no library"))?;
-        externs.push((name, file.clone()));
+        externs.push((name, bring(file, library, directory)?));
     }
-    refuse_second_copy(library, artifacts.values())?;
+    // What they depend on is found by its name in the folder.
+    for file in artifacts.values() {
+        bring(file, library, directory)?;
+    }
 
     // One shared object for them all, so that their statics exist once too.
     let name = format!("notebook_dependencies_{number}");
@@ -173,6 +177,21 @@ fn write_package(library: &Library, dependencies: &[Dependency], directory: &Pat
         let _ = fs::copy(library.workspace.join("Cargo.lock"), lock);
     }
     Ok(())
+}
+
+/// Puts a library next to the notebook's others, unless candle-accelerate's has it already.
+fn bring(file: &Path, library: &Library, directory: &Path) -> Result<PathBuf> {
+    let name = file.file_name().context("a library without a name")?;
+    let known = library.search.iter().map(|folder| folder.join(name)).find(|path| path.exists());
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let own = directory.join(name);
+    if !own.exists() && fs::hard_link(file, &own).is_err() {
+        // Another file system.
+        fs::copy(file, &own)?;
+    }
+    Ok(own)
 }
 
 /// Two copies of candle in one notebook give wrong gradients without an error.
