@@ -129,3 +129,27 @@ def test_a_value_that_cannot_be_kept_works_in_its_cell_and_a_later_use_says_why(
     assert kernel.ok("v.len()").shown("text/plain") == ["2"]
     assert "borrows" in kernel.fails("first")
 
+
+
+def test_a_later_use_of_a_moved_variable_says_which_cell_moved_it(kernel):
+    kernel.ok("let s = String::from(\"a\");")
+    kernel.ok("drop(s);")
+    assert "moved away by In [2]" in kernel.fails("s")
+
+
+def test_a_panic_in_the_last_expression_shows_its_place(kernel):
+    assert "In [1], line 2, column 1" in kernel.fails("let zero = std::hint::black_box(0);\n1 / zero")
+
+
+def test_what_rust_forbids_is_an_error_and_an_ignored_result_a_warning(kernel):
+    assert "out of range" in kernel.fails("let w: u8 = 300;")
+    cell = kernel.ok('fn step() -> Result<(), String> { Err("no".into()) }\nstep();')
+    assert "unused" in cell.stderr and "Result" in cell.stderr
+
+
+def test_an_error_of_candle_is_one_line(kernel):
+    error = kernel.fails(
+        "let t = Tensor::zeros((2, 2), DType::F32, &Device::Cpu)?;\n"
+        "let bad = t.matmul(&Tensor::zeros((3, 2), DType::F32, &Device::Cpu)?)?;"
+    )
+    assert "shape mismatch in matmul" in error and "__libc_start_main" not in error

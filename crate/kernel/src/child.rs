@@ -73,6 +73,8 @@ impl Child {
             .arg(&library.dylib)
             .env(loader_path_variable(), std::env::join_paths(&library.loader_path)?)
             .env(KERNEL_VARIABLE, env!("CARGO_PKG_VERSION"))
+            // candle would put a page of the kernel's own functions into each error.
+            .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

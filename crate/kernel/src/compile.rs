@@ -124,7 +124,7 @@ impl Compiler {
             .args(["--crate-name", CRATE_NAME, "--edition", "2024", "--crate-type", "cdylib", file])
             .args(["-Cmetadata=notebook", "-Ccodegen-units=1", "-Cdebug-assertions=yes"])
             .arg(format!("-Copt-level={}", self.opt_level))
-            .args(["--error-format=json", "--cap-lints=warn"])
+            .arg("--error-format=json")
             // The types of variables are read off the MIR. Full paths in it are a nightly flag,
             // which the environment variable below allows for this one crate.
             .arg(format!("--emit=link={},mir={}", object.display(), mir.display()))

@@ -112,6 +112,9 @@ impl Diagnostic {
                 by_cell.entry(cell).or_default().push((range, span));
             }
         }
+        // The place of the error itself comes first.
+        let mut by_cell: Vec<_> = by_cell.into_iter().collect();
+        by_cell.sort_by_key(|(_, places)| !places.iter().any(|(_, span)| span.is_primary));
         for (cell, places) in &by_cell {
             let (Some(text), Some(name)) = (cells.get(cell), names.get(cell)) else { continue };
             let mut snippet = Snippet::source(text).path(name);
@@ -128,7 +131,7 @@ impl Diagnostic {
                 groups.push(group.element(snippet));
             }
         }
-        for child in &self.children {
+        for child in self.children.iter().filter(|child| !child.is_about_rustc()) {
             let Some(group) = groups.pop() else { break };
             groups.push(
                 group.element(
@@ -137,6 +140,18 @@ impl Diagnostic {
             );
         }
         Renderer::styled().render(&groups)
+    }
+
+    /// Whether a note speaks of rustc's own workings, which a notebook hides.
+    fn is_about_rustc(&self) -> bool {
+        [
+            "the full name for the type has been written",
+            "consider using `--verbose`",
+            "the lint level is defined here",
+            "`#[warn(",
+        ]
+        .iter()
+        .any(|start| self.message.starts_with(start))
     }
 
     /// The first place as line and column of a cell.

@@ -95,8 +95,10 @@ impl Explainer<'_> {
         let place = (file == own_file)
             .then(|| {
                 let at = LineStarts::new(source.text()).offset(line, column.saturating_sub(1));
-                let (cell, range) = source.in_cell(at..at + 1)?;
-                let (line, column) = LineStarts::new(cells.get(&cell)?).position(range.start);
+                let found = source.in_cell(at..at + 1).map(|(cell, range)| (cell, range.start));
+                // The bracket around the last expression is generated, the expression is not.
+                let (cell, start) = found.or_else(|| source.next_in_cell(at))?;
+                let (line, column) = LineStarts::new(cells.get(&cell)?).position(start);
                 Some(format!("In [{cell}], line {line}, column {column}"))
             })
             .flatten()

@@ -56,6 +56,14 @@ impl Source {
         (offset <= *end).then_some(origin)
     }
 
+    /// The first byte of a cell that stands at or behind `offset`.
+    pub fn next_in_cell(&self, offset: usize) -> Option<(usize, usize)> {
+        self.pieces.range(offset..).find_map(|(_, (_, origin))| match origin {
+            &Origin::Cell { cell, start } => Some((cell, start)),
+            _ => None,
+        })
+    }
+
     /// The cell and the bytes in it that a range of the text comes from.
     pub fn in_cell(&self, range: Range<usize>) -> Option<(usize, Range<usize>)> {
         let (&piece_start, (piece_end, origin)) = self.pieces.range(..=range.start).next_back()?;
@@ -85,5 +93,6 @@ mod tests {
         assert_eq!(source.origin(at), Some(&Origin::Define("x".into())));
         assert_eq!(source.in_cell(at..at + 4), None);
         assert_eq!(source.in_cell(0..2), None);
+        assert_eq!(source.next_in_cell(0), Some((3, 10)));
     }
 }

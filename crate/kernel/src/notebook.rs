@@ -451,6 +451,9 @@ impl Notebook {
         if reply.outcome == "done" {
             self.unkept.retain(|name, _| !self.variables.contains_key(name));
             self.unkept.extend(built.unkept.clone());
+            for name in built.moved.iter().filter(|name| !self.variables.contains_key(*name)) {
+                self.unkept.insert(name.clone(), format!("was moved away by In [{number}]"));
+            }
             self.commit(prepared);
             return Ok(());
         }
