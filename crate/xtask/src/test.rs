@@ -48,7 +48,7 @@ fn test_notebook_side(workspace: &Workspace, environment: &Environment, report: 
             workspace
                 .cargo()
                 .args(["test", "--locked", "--package", "candle-accelerate", "--no-fail-fast"])
-                .args(["--test", "mini_lm", "--", "--ignored"])
+                .args(["--test", "mini_lm", "--test", "real_mails", "--", "--ignored"])
                 .env("CANDLE_ACCELERATE_MINILM", &real.encoder)
                 .env("CANDLE_ACCELERATE_MAILS", &real.mails),
         ),
