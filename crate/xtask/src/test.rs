@@ -47,7 +47,8 @@ fn test_notebook_side(workspace: &Workspace, environment: &Environment, report: 
             "Rust on real inputs",
             workspace
                 .cargo()
-                .args(["test", "--locked", "--package", "candle-accelerate", "--no-fail-fast"])
+                // The whole workspace as in the step before, or candle would be built once more.
+                .args(["test", "--locked", "--workspace", "--no-fail-fast"])
                 .args(["--test", "mini_lm", "--test", "real_mails", "--", "--ignored"])
                 .env("CANDLE_ACCELERATE_MINILM", &real.encoder)
                 .env("CANDLE_ACCELERATE_MAILS", &real.mails),
