@@ -154,7 +154,7 @@ def table(contenders):
             if contender.seconds[column] and ours.seconds[column]:
                 median = statistics.median(contender.seconds[column])
                 ratio = median / statistics.median(ours.seconds[column])
-                line.append(f"{median:.2f} ({ratio:.2g})")
+                line.append(f"{median:.2f} ({ratio:.3g})")
             else:
                 line.append("not measured")
         lines.append(line)
