@@ -103,24 +103,24 @@ impl Child {
         self.process.id()
     }
 
-    /// Loads and runs a cell. An `Err` with the exit status: the process has ended.
-    pub fn run(&mut self, symbol: &str, object: &Path) -> Result<Reply, ExitStatus> {
+    /// Loads and runs a cell. `None`: the process has ended, and [`stop`](Self::stop) says how.
+    pub fn run(&mut self, symbol: &str, object: &Path) -> Option<Reply> {
         self.request(&format!("run {symbol} {}", object.display()))
     }
 
-    /// Forgets a variable.
-    pub fn forget(&mut self, name: &str) -> Result<Reply, ExitStatus> {
+    /// Forgets a variable. `None` as for [`run`](Self::run).
+    pub fn forget(&mut self, name: &str) -> Option<Reply> {
         self.request(&format!("drop {name}"))
     }
 
-    fn request(&mut self, request: &str) -> Result<Reply, ExitStatus> {
+    fn request(&mut self, request: &str) -> Option<Reply> {
         let reply = self.exchange(request);
         let deadline = Instant::now() + OUTPUT_DELAY;
         for _ in [Stream::Out, Stream::Err] {
             // An error means that the stream is closed or was redirected: nothing more will come.
             let _ = self.ends.recv_timeout(deadline.saturating_duration_since(Instant::now()));
         }
-        reply.ok_or_else(|| self.stop())
+        reply
     }
 
     /// Sends a request and answers the child's questions until it replies.

@@ -56,7 +56,8 @@ impl Interrupts {
     }
 
     /// Runs `wait` while a first interrupt asks the process `pid` to stop its loop, and a second
-    /// one, or the end of the grace time, kills it. Says how many requests there were.
+    /// one, or the end of the grace time, kills it. Says how many requests there were. `wait` must
+    /// not reap the process, or its number could belong to another one.
     pub fn while_running<T>(&self, pid: u32, cell: usize, wait: impl FnOnce() -> T) -> (T, usize) {
         let pid = i32::try_from(pid).unwrap_or(i32::MAX);
         *self.activity() = Activity::Running { pid, cell, requests: 0 };
@@ -120,8 +121,8 @@ impl Interrupts {
 pub fn grace() -> Duration {
     std::env::var(GRACE_VARIABLE)
         .ok()
-        .and_then(|seconds| seconds.parse().ok())
-        .map_or(GRACE, Duration::from_secs_f64)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds.parse().ok()?).ok())
+        .unwrap_or(GRACE)
 }
 
 fn signal(pid: i32, signal: i32) {

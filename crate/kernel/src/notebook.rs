@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -178,7 +177,7 @@ impl Notebook {
             let names = std::mem::take(&mut prepared.outdated);
             for name in &names {
                 self.variables.remove(name);
-                self.child.forget(name).map_err(|status| self.restart(status, 0))?;
+                self.child.forget(name).ok_or_else(|| self.restart(0))?;
             }
             success.warnings.push_str(&format!(
                 "dropped {}: this cell defines a type of it anew\n",
@@ -432,7 +431,7 @@ impl Notebook {
             self.interrupts.clone().while_running(self.child.pid(), number, || {
                 self.child.run(&symbol(number), &built.path)
             });
-        let reply = reply.map_err(|status| self.restart(status, requests))?;
+        let reply = reply.ok_or_else(|| self.restart(requests))?;
         // The child's word counts: a variable that is not there must not be loaded.
         let mut variables = std::mem::take(&mut self.variables);
         if reply.outcome == "done" {
@@ -501,8 +500,9 @@ impl Notebook {
         });
     }
 
-    /// A new child after the old one has ended with `status`.
-    fn restart(&mut self, status: ExitStatus, interrupt_requests: usize) -> Failure {
+    /// A new child after the old one has ended.
+    fn restart(&mut self, interrupt_requests: usize) -> Failure {
+        let status = self.child.stop();
         let (name, what) = match interrupt_requests {
             0 => ("ProcessEnded", describe(status)),
             1 => (
